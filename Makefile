@@ -1,0 +1,53 @@
+# Everything runs from .venv, which each target makes first where it is missing or its pins have changed.
+PYTHON ?= python3
+CONFIG ?= config/config.yaml
+PROFILE ?= profiles/default
+CORES ?= all
+ARGS ?=
+
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint run figures why config clean
+
+help: ## Lists these targets.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: .venv/installed ## Sets up .venv; does nothing where it is up to date.
+
+.venv/installed: envs/cpu.lock.txt envs/carriers.txt pyproject.toml
+	@test -d .venv || $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
+	    || { echo "genaccel needs Python 3.11 or 3.12, and $(PYTHON) is another; name one: make PYTHON=python3.11 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/cpu.lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/carriers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: install ## Simulated MRI to trained model, scored samples, figures and a report, in minutes.
+	@genaccel run --config config/config.yaml --profile profiles/default --cores $(CORES)
+
+run: install ## The same for your study: make run CONFIG=config/mine.yaml PROFILE=profiles/slurm
+	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores $(CORES) -- $(ARGS)
+
+why: install ## What would run again and why, down to the module or setting that changed: make why CONFIG=...
+	@genaccel why --config $(CONFIG)
+
+figures: install ## Redraws the figures of the committed measurements into results/figures/; needs no GPU.
+	@genaccel figures
+
+test: install ## The tests; ARGS=tests/train passes arguments on to pytest.
+	@python -m pytest $(ARGS)
+
+lint: install ## Style of Python and Snakemake files, and Snakemake's own checks.
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow/rules
+	snakemake --lint
+
+config: install ## Writes config/config.yaml, its table of keys and the schemas again from the spec classes.
+	@genaccel config
+
+clean: ## Removes what runs produced (results, logs); keeps .venv and the committed measurements.
+	@git clean -fdXq results logs

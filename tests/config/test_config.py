@@ -1,0 +1,133 @@
+"""The composed config: what it refuses, what it hands to jobs, what is generated from it."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from genaccel.config.compose import Config, compose, conduct_job, data_job, medddpm, sample_job, train_job
+from genaccel.config.files import write_generated
+from genaccel.spec import SpecError
+
+MODEL = {"models": {"m": {}}}
+
+
+def model(**settings):
+    return {"models": {"m": settings}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"trian": {}}, "trian: unknown key; did you mean `train`?"),
+        ({"train": {"stpes": 3}}, "train.stpes: unknown key; did you mean `steps`?"),
+        ({"train": {"learning_rate": "1e-4"}}, "train.learning_rate: '1e-4' is text, not a number; YAML reads 1e-4 as text"),
+        ({"train": {"steps": -1}}, "train.steps: input should be greater than or equal to 0, not -1"),
+        ({"train": {"precision": "tf23"}}, "train.precision: unknown value 'tf23'; did you mean `tf32`?"),
+        ({"train": {"steps": 0}}, "train.steps: 0 leaves models.med_ddpm untrained"),
+        ({"sample": {"samplers": ["dddim"]}}, "sample.samplers: unknown sampler 'dddim'; did you mean `ddim`?"),
+        ({"sample": {"samplers": ["ddim", "ddim"]}}, "names a sampler twice"),
+        ({"sample": {"steps": 251}}, "sample.steps: 251 exceeds the 250 steps of models.med_ddpm.timesteps"),
+        ({"metrics": {"features": "deepbat"}}, "metrics.features: unknown feature network 'deepbat'; did you mean `deepbet`?"),
+        ({"metrics": {"ssim_window": 8}}, "metrics.ssim_window: 8 is even; use an odd side such as 9"),
+        ({"metrics": {"ssim_window": 33}}, "exceeds the shortest side of data.simulated.shape [32, 32, 32]"),
+        ({"device": "cdua"}, "device: unknown value 'cdua'; did you mean `cuda`?"),
+        ({"study": "a/b"}, "study: 'a/b' cannot name a folder"),
+        ({"data": {"a b": {}}}, "data: 'a b' cannot name a folder"),
+        ({"data": {}}, "data: "),
+        ({"data": {"simulated": {"split": {"train": 0.5}}}}, "the shares must add up to 1"),
+        (model(base_channels=48), "models.m: base_channels x multiplier = 48 x 1 = 48 channels, which GroupNorm's 32 groups do not divide"),
+        (model(data="simulate"), "models.m.data: no data set 'simulate'; did you mean `simulated`?"),
+        (model(condition=["brain"]), "models.m.condition: ['brain'] is no order of the channels ['brain', 'tumour']"),
+        (model(axes=["S", "A", "P"]), "axes: ['S', 'A', 'P'] name one direction twice"),
+        (model(attention_downsampling=3), "no level has downsampling 3; valid: [1, 2, 4]"),
+        (model(train={"stpes": 3}), "models.m.train.stpes: unknown key; did you mean `steps`?"),
+        (model(sample={"steps": 0}), "models.m.sample.steps: input should be greater than or equal to 1, not 0"),
+        (
+            {"data": {"simulated": {"shape": [40, 32, 32]}}} | model(channel_multipliers=[1, 1, 2, 3, 4]),
+            "the side of 40 voxels along R cannot be halved 4 times, as 5 levels need; use a multiple of 16",
+        ),
+    ],
+)
+def test_a_fault_is_caught_while_parsing_with_its_key_and_remedy(raw, message):
+    with pytest.raises(SpecError) as error:
+        compose(raw)
+    assert message in str(error.value)
+
+
+def test_the_default_file_is_the_defaults(root):
+    assert compose(yaml.safe_load((root / "config/config.yaml").read_text())) == Config()
+
+
+def test_generated_files_have_not_drifted(root, capsys):
+    assert write_generated(check=True, root=root) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["config/config.yaml", "config/paper.yaml", "tests/config/tiny.yaml", "tests/config/brats.yaml"])
+def test_the_schema_admits_every_config(root, name):
+    schema = json.loads((root / "workflow/schemas/config.schema.json").read_text())
+    jsonschema.validate(yaml.safe_load((root / name).read_text()), schema)
+
+
+def test_the_schema_is_closed(root):
+    schema = json.loads((root / "workflow/schemas/config.schema.json").read_text())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"trian": {}}, schema)
+
+
+def test_the_papers_models_are_the_published_ones(root):
+    config = compose(yaml.safe_load((root / "config/paper.yaml").read_text()))
+    whole_head, brats = medddpm(config, "whole_head"), medddpm(config, "brats")
+    assert (whole_head.shape, whole_head.in_channels, whole_head.out_channels) == ((128, 128, 128), 3, 1)
+    assert (whole_head.attention_level, whole_head.condition) == (8, ("brain", "tumour"))
+    assert (brats.shape, brats.in_channels, brats.out_channels) == ((192, 192, 144), 8, 4)
+    assert (brats.attention_level, brats.num_res_blocks) == (12, 2)
+    assert brats.tensor_shape == (144, 192, 192)
+    assert train_job(config, "brats").train.steps == 100_000
+
+
+@pytest.mark.parametrize("name", ["config/config", "config/paper", "tests/config/tiny", "tests/config/brats", "tests/config/whole_head"])
+def test_each_resolved_config_is_what_was_frozen(root, name):
+    """A changed default shows here, so that it never retrains a model unseen. To accept: write the file anew."""
+    resolved = compose(yaml.safe_load((root / f"{name}.yaml").read_text())).model_dump(mode="json")
+    frozen = root / "tests/config/resolved" / f"{name.split('/')[-1]}.json"
+    assert resolved == json.loads(frozen.read_text())
+
+
+def test_a_model_differs_only_where_it_says_so():
+    config = compose({"train": {"batch": 3, "ema": {"start": 7}}} | model(train={"steps": 5, "ema": {"decay": 0.9}}))
+    train = train_job(config, "m").train
+    assert (train.steps, train.batch, train.ema.decay, train.ema.start) == (5, 3, 0.9, 7)
+
+
+def test_how_checkpoints_are_written_is_no_part_of_what_training_makes():
+    often = compose({"train": {"checkpoint": {"steps": 1}, "accept_checkpoint": "abc"}})
+    assert train_job(often, "med_ddpm") == train_job(compose({}), "med_ddpm")
+    assert conduct_job(often, "med_ddpm").checkpoint.steps == 1
+
+
+@pytest.mark.parametrize(("sampler", "matters"), [("ddim", True), ("ddpm", False)])
+def test_steps_and_eta_matter_only_to_samplers_that_take_them(sampler, matters):
+    few = compose({"sample": {"samplers": ["ddim", "ddpm"], "steps": 5, "eta": 1.0}})
+    many = compose({"sample": {"samplers": [sampler], "steps": 9, "eta": 0.0}})
+    assert (sample_job(few, "med_ddpm", sampler) != sample_job(many, "med_ddpm", sampler)) is matters
+
+
+def test_a_sample_table_counts_by_its_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = compose({"data": {"simulated": {"samples": "t.tsv"}}})
+    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\n")
+    before = data_job(config, "simulated")
+    (tmp_path / "t.tsv").touch()
+    assert data_job(config, "simulated") == before
+    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\na\tm\tt\n")
+    assert data_job(config, "simulated") != before
+
+
+def test_a_missing_sample_table_says_how_to_make_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError, match=r"no sample table t\.tsv; make one .*genaccel\.data\.brats"):
+        data_job(compose({"data": {"simulated": {"samples": "t.tsv"}}}), "simulated")

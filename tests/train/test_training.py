@@ -1,0 +1,205 @@
+"""Training from its command line, killed and resumed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from genaccel.measurement import read_run
+from genaccel.train.__main__ import main
+
+
+def weights(arguments: list[str]) -> dict[str, torch.Tensor]:
+    return load_file(arguments[arguments.index("--weights") + 1])
+
+
+def losses(arguments: list[str]) -> list[tuple[str, str]]:
+    with open(arguments[arguments.index("--loss") + 1]) as file:
+        return [(row["step"], row["loss"]) for row in csv.DictReader(file)]
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def start(arguments: list[str], **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "genaccel.train", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        bufsize=0,
+        env=os.environ | environment,
+    )
+
+
+def test_training_writes_weights_loss_and_run(job, arguments, capsys):
+    given = arguments(job(steps=12))
+    main(given)
+    shown = capsys.readouterr().out
+    assert "3 volumes, 2 an optimizer step: 1.5 steps an epoch; 12 steps in all (8.0 epochs)" in shown
+    assert "predicted peak memory" in shown
+    assert [step for step, _ in losses(given)] == [str(i) for i in range(1, 13)]
+    run = read_run(given[given.index("--measurement") + 1])
+    assert {r.metric for r in run.results} == {"training_time", "peak_memory", "final_loss"}
+    assert run.spec["train"]["steps"] == 12
+    assert run.provenance["precision"] == {"matmul": "ieee", "convolution": "ieee", "autocast": "off"}
+
+
+def test_the_same_settings_give_the_same_weights(job, arguments, manifest):
+    first, second = arguments(job(), "first"), arguments(job(), "second")
+    second[second.index("--checkpoints") + 1] += "-other"
+    main(first)
+    main(second)
+    assert equal(weights(first), weights(second))
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.01}, {"batch": 1}, {"ema": {"start": 2, "decay": 0.5}}])
+def test_other_settings_give_other_weights(job, arguments, change):
+    first, second = arguments(job(), "first"), arguments(job(**change), "second")
+    main(first)
+    main(second)
+    assert not equal(weights(first), weights(second))
+
+
+def test_accumulating_two_volumes_is_a_batch_of_two(job, arguments, tiny_model, monkeypatch):
+    # Dropout draws by batch, so it must be off for the two to agree.
+    plain = tiny_model.model_copy(update={"dropout": 0.0})
+    batch = job(steps=3).model_copy(update={"model": plain})
+    accumulated = job(steps=3, batch=1, accumulate=2).model_copy(update={"model": plain})
+    first, second = arguments(batch, "first"), arguments(accumulated, "second")
+    main(first)
+    main(second)
+    a, b = weights(first), weights(second)
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+
+
+def test_two_processes_train_as_one_with_twice_the_batch(job, arguments, tiny_model):
+    plain = tiny_model.model_copy(update={"dropout": 0.0})
+    alone = arguments(job(steps=3, batch=2).model_copy(update={"model": plain}), "alone")
+    together = arguments(job(steps=3, batch=1, processes=2).model_copy(update={"model": plain}), "together")
+    main(alone)
+    done = start(together)
+    output = done.communicate(timeout=300)[0]
+    assert done.returncode == 0, output
+    a, b = weights(alone), weights(together)
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+    assert read_run(together[together.index("--measurement") + 1]).n_devices == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_training_resumes_to_the_bits_of_an_uninterrupted_one(job, arguments, number):
+    steps = 30
+    settings, often = job(steps=steps), '{"checkpoint": {"steps": 4}}'
+    whole = arguments(settings, "whole")
+    main(whole)
+    killed = arguments(settings, "killed", conduct=often)
+    killed[killed.index("--checkpoints") + 1] += "-killed"
+    process = start(killed)
+    at = random.randint(3, 20)
+    seen = ""
+    while not (found := re.findall(r"(\d+)/30", seen)) or int(found[-1]) < at:
+        piece = process.stdout.read(1)
+        assert piece, f"training ended before it could be killed:\n{seen}"
+        seen += piece
+        if len(re.findall(r"train: checkpoint key", seen)) and at <= 6:
+            break
+    process.send_signal(number)
+    seen += process.communicate(timeout=120)[0]
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number), seen
+    resumed = start(killed)
+    output = resumed.communicate(timeout=300)[0]
+    assert resumed.returncode == 0, output
+    assert "goes on from step" in output or number == signal.SIGKILL
+    assert equal(weights(whole), weights(killed))
+    assert losses(whole) == losses(killed)
+
+
+def test_after_a_change_of_data_it_starts_afresh_and_says_so(job, arguments, manifest, capsys):
+    main(arguments(job()))
+    content = json.loads(manifest.read_text())
+    content["dataset"] = "another"
+    manifest.write_text(json.dumps(content))
+    main(arguments(job(), "second"))
+    assert "starts afresh: data changed since checkpoint" in capsys.readouterr().out
+
+
+def test_after_a_change_of_code_it_starts_afresh_and_says_so(job, arguments, monkeypatch, capsys):
+    main(arguments(job()))
+    monkeypatch.setattr("genaccel.train.checkpoint.code", lambda *entries: "genaccel.train.loop@edited")
+    main(arguments(job(), "second"))
+    assert "starts afresh: code changed since checkpoint" in capsys.readouterr().out
+
+
+def test_an_accepted_checkpoint_spares_the_steps_and_is_recorded(job, arguments, monkeypatch, capsys):
+    first = arguments(job(steps=4))
+    main(first)
+    key = re.search(r"checkpoint key (\w+)", capsys.readouterr().out).group(1)
+    monkeypatch.setattr("genaccel.train.checkpoint.code", lambda *entries: "genaccel.train.loop@edited")
+    second = arguments(job(steps=6), "second", conduct=json.dumps({"accept_checkpoint": key}))
+    main(second)
+    assert f"goes on from step 4 of checkpoint {key}" in capsys.readouterr().out
+    assert read_run(second[second.index("--measurement") + 1]).provenance["parallelism"]["checkpoint"] == key
+
+
+def test_a_longer_training_goes_on_where_a_shorter_one_ended(job, arguments, capsys):
+    main(arguments(job(steps=4)))
+    longer, whole = arguments(job(steps=8), "longer"), arguments(job(steps=8), "whole")
+    whole[whole.index("--checkpoints") + 1] += "-other"
+    main(longer)
+    assert "goes on from step 4" in capsys.readouterr().out
+    main(whole)
+    assert equal(weights(longer), weights(whole))
+
+
+def test_a_loss_that_turns_nan_stops_with_the_step_and_the_last_good_checkpoint(job, arguments, manifest, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments(job(steps=40, learning_rate=1e30)))
+    assert stopped.value.code == 1
+    assert re.search(r"train: the loss is (nan|inf) at step \d+; (the last good|there is no) checkpoint", capsys.readouterr().err)
+
+
+def test_weights_can_be_gone_on_from_or_used_as_they_are(job, arguments):
+    first = arguments(job())
+    main(first)
+    given = first[first.index("--weights") + 1]
+    as_they_are = arguments(job(steps=0, weights=given), "as-they-are")
+    further = arguments(job(steps=1, weights=given, ema={"start": 2}), "further")
+    main(as_they_are)
+    main(further)
+    assert equal(weights(first), weights(as_they_are))
+    assert not equal(weights(first), weights(further))
+
+
+@pytest.mark.parametrize("precision", ["bf16"])
+def test_weights_stay_fp32_in_lower_precision(job, arguments, precision):
+    given = arguments(job(precision=precision))
+    main(given)
+    assert {value.dtype for value in weights(given).values()} == {torch.float32}
+
+
+def test_a_precision_that_the_device_lacks_is_a_clear_error(job, arguments, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments(job(precision="tf32")))
+    assert "precision tf32: a CPU has no TF32 tensor cores; use fp32" in capsys.readouterr().err
+
+
+def test_gradient_checkpointing_changes_no_weight(job, arguments):
+    first, second = arguments(job(), "first"), arguments(job(gradient_checkpointing=True), "second")
+    main(first)
+    main(second)
+    a, b = weights(first), weights(second)
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-4, atol=1e-6)

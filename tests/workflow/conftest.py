@@ -1,0 +1,86 @@
+"""A copy of the project in which the tiny study has run to its end, and a probe of what would run again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+TINY = "tests/config/tiny.yaml"
+
+
+def _copy_project(root: Path, target: Path) -> Path:
+    """The files that a clone has and a run needs."""
+    target.mkdir(parents=True)
+    (target / "tests").mkdir()
+    for name in ("Snakefile", "workflow", "config", "profiles", "envs", "tests/config"):
+        source = root / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy2(source, target / name)
+    return target
+
+
+def _snakemake(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs Snakemake as a user does, in a folder."""
+    environment = {**os.environ, "PYTHONPATH": ""}
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=600)
+    if check:
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return done
+
+
+@pytest.fixture(scope="session")
+def finished(root, tmp_path_factory) -> Path:
+    """The tiny study, run once."""
+    folder = _copy_project(root, tmp_path_factory.mktemp("finished") / "project dir")
+    _snakemake(folder, "--configfile", TINY)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def snakemake():
+    """Runs Snakemake as a user does: ``snakemake(folder, *arguments, check=True)``."""
+    return _snakemake
+
+
+@pytest.fixture
+def project(root, tmp_path) -> Path:
+    """A fresh copy of the project, in which nothing has run."""
+    return _copy_project(root, tmp_path / "project")
+
+
+Probe = Callable[..., set[str]]
+
+
+@pytest.fixture
+def needed(finished, monkeypatch) -> Probe:
+    """Rules that would run again: ``needed()``, or ``needed(config)`` with another config as plain data."""
+    monkeypatch.chdir(finished)
+
+    def probe(config: dict | None = None, configfile: str = TINY) -> set[str]:
+        from snakemake.api import ConfigSettings, DAGSettings, OutputSettings, ResourceSettings, SnakemakeApi
+        from snakemake.settings.enums import Quietness
+
+        if config is not None:
+            configfile = "tests/config/changed.yaml"
+            Path(configfile).write_text(yaml.safe_dump(config))
+        with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
+            workflow = api.workflow(
+                resource_settings=ResourceSettings(cores=1),
+                config_settings=ConfigSettings(configfiles=[Path(configfile)]),
+                snakefile=Path("Snakefile"),
+            )
+            workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
+            jobs = workflow._workflow.dag.needrun_jobs(exclude_finished=False)
+            return {job.rule.name for job in jobs if not job.rule.norun}
+
+    return probe

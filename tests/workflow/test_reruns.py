@@ -1,0 +1,177 @@
+"""What runs again after an edit: exactly the affected work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from genaccel.code import closure
+from genaccel.config.compose import Config, compose
+from genaccel.config.keys import CONSUMERS, FOLLOWERS, changed, followed_by, keys, reruns
+
+TINY = "tests/config/tiny.yaml"
+RULES = {*CONSUMERS, "metrics_table"}
+ENTRIES = {
+    "data_simulate": ["genaccel.data.simulate"],
+    "data_prepare": ["genaccel.data"],
+    "train_model": ["genaccel.train"],
+    "sample_volumes": ["genaccel.sample", "genaccel.sample.samplers.ddim"],
+    "metrics_score": ["genaccel.metrics", "genaccel.metrics.features.deepbet"],
+    "metrics_table": ["genaccel.table"],
+    "figures_qc_montage": ["genaccel.figures.qc_montage"],
+    "figures_loss_curve": ["genaccel.figures.loss_curve"],
+    "figures_sample_montage": ["genaccel.figures.sample_montage"],
+    "figures_metric_table": ["genaccel.figures.metric_table"],
+}
+SOURCE = Path(__file__).parent.parent.parent / "workflow" / "src"
+MODULES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in (SOURCE / "genaccel").rglob("*.py")
+)
+
+
+def tiny(finished: Path) -> dict:
+    return yaml.safe_load((finished / TINY).read_text())
+
+
+def key_cases() -> list[tuple[str, object]]:
+    config = compose(yaml.safe_load((SOURCE.parent.parent / TINY).read_text()))
+    return [(path, other) for path, _, other in keys(config)]
+
+
+def test_nothing_runs_again_by_itself(needed):
+    assert needed() == set()
+
+
+def test_the_graph_of_rules_in_the_library_is_the_real_one(finished, snakemake):
+    done = snakemake(finished, "--configfile", TINY, "--rulegraph", "mermaid-js")
+    names, edges = {}, set()
+    for line in map(str.strip, done.stdout.splitlines()):
+        if "[" in line and "]" in line and "-->" not in line:
+            identifier, label = line.split("[", 1)
+            names[identifier] = label.strip('"]').split("\\n")[0]
+        elif "-->" in line:
+            edges.add(tuple(part.strip() for part in line.split("-->")))
+    real = {(names[a], names[b]) for a, b in edges}
+    real = {(a, b) for a, b in real if {a, b} <= RULES}
+    assert real == {(rule, reader) for rule, readers in FOLLOWERS.items() for reader in readers}
+
+
+@pytest.mark.parametrize(("path", "other"), key_cases(), ids=[path for path, _ in key_cases()])
+def test_a_key_reruns_what_the_documentation_says(needed, finished, path, other):
+    config = tiny(finished)
+    full = compose(config).model_dump(mode="json")
+    if path.endswith("weights"):
+        Path("weights.pt").touch()
+        other = "weights.pt"
+    if path.endswith("samples"):
+        other = _table(finished)
+    assert needed(changed(full, path, other)) == reruns(full, path, other)
+
+
+def _table(finished: Path) -> str:
+    """A sample table of the simulated files, as if a user had made them."""
+    simulated = finished / "results/tiny/data/simulated/simulated"
+    lines = [
+        line.replace("\t", f"\t{simulated}/") if line.startswith("sim-") else line
+        for line in (simulated / "samples.tsv").read_text().splitlines()
+    ]
+    Path("samples.tsv").write_text("\n".join(lines) + "\n")
+    return "samples.tsv"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_reruns_exactly_the_rules_that_import_it(needed, finished, module):
+    base = finished / "workflow/src" / module.replace(".", "/")
+    path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    before, stamp = path.read_bytes(), path.stat()
+    importing = {rule for rule, entries in ENTRIES.items() if module in closure(*entries)}
+    try:
+        path.write_bytes(before + b"\n_edited = 1\n")
+        assert needed() == followed_by(importing)
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(lambda raw: "# a comment\n" + raw, id="comment"),
+        pytest.param(lambda raw: yaml.safe_dump(yaml.safe_load(raw), sort_keys=True), id="key order"),
+        pytest.param(lambda raw: raw.replace("steps: 3", "steps: 3.0"), id="20 -> 20.0"),
+        pytest.param(lambda raw: yaml.safe_dump(Config.build(yaml.safe_load(raw)).model_dump(mode="json")), id="defaults"),
+    ],
+)
+def test_writing_the_same_config_otherwise_reruns_nothing(needed, finished, text):
+    Path("tests/config/other.yaml").write_text(text((finished / TINY).read_text()))
+    assert needed(configfile="tests/config/other.yaml") == set()
+
+
+def test_touching_code_config_tables_and_environments_reruns_nothing(needed, finished):
+    for name in ("Snakefile", "workflow", "config", "envs", "profiles", "tests/config"):
+        for path in [finished / name, *(finished / name).rglob("*")]:
+            path.touch()
+    assert needed() == set()
+
+
+def test_a_copy_of_the_folder_elsewhere_reruns_nothing_and_then_just_what_is_edited(finished, snakemake, tmp_path):
+    copy = tmp_path / "moved"
+    shutil.copytree(finished, copy, symlinks=True, copy_function=shutil.copy2)
+    assert "Nothing to be done" in snakemake(copy, "--configfile", TINY).stderr
+    (copy / TINY).write_text((copy / TINY).read_text().replace("dpi: 60", "dpi: 61"))
+    done = snakemake(copy, "--configfile", TINY, "-n", "--quiet", "rules")
+    assert "figures_loss_curve" in done.stdout
+    assert "train_model" not in done.stdout
+
+
+def test_a_deleted_figure_is_drawn_again_and_its_deleted_input_made_again(needed, finished):
+    figure = finished / "results/tiny/figures/loss_curve-tiny.png"
+    loss = finished / "results/tiny/train/tiny/loss.csv"
+    moved = {path: path.with_suffix(".kept") for path in (figure, loss)}
+    try:
+        figure.rename(moved[figure])
+        assert needed() == {"figures_loss_curve"}
+        loss.rename(moved[loss])
+        assert "train_model" in needed()
+    finally:
+        for path, kept in moved.items():
+            if kept.exists():
+                kept.rename(path)
+    assert needed() == set()
+
+
+def test_why_names_the_setting_and_the_module(finished, monkeypatch):
+    from genaccel.why import reasons
+
+    monkeypatch.chdir(finished)
+    config = changed(tiny(finished), "sample.steps", 2)
+    Path("tests/config/why.yaml").write_text(yaml.safe_dump(config))
+    assert dict(reasons("tests/config/why.yaml"))["sample_volumes model=tiny sampler=ddim"] == ["sample.steps: 3 -> 2"]
+    assert "train_model model=tiny" not in dict(reasons("tests/config/why.yaml"))
+
+
+def test_a_broken_sample_table_is_an_error_and_never_up_to_date(finished, snakemake):
+    (finished / "broken.tsv").write_text("subject\tmask\tt2\n")
+    raw = changed(tiny(finished), "data.simulated.samples", "broken.tsv")
+    (finished / "tests/config/broken.yaml").write_text(yaml.safe_dump(raw))
+    done = snakemake(finished, "--configfile", "tests/config/broken.yaml", check=False)
+    assert done.returncode != 0
+    assert "broken.tsv has no column `t1`" in done.stderr
+
+
+def test_a_missing_module_is_an_error_that_names_the_import(finished, snakemake):
+    path = finished / "workflow/src/genaccel/train/ema.py"
+    before, stamp = path.read_bytes(), path.stat()
+    try:
+        path.write_bytes(before + b"\nimport genaccel.gone\n")
+        done = snakemake(finished, "--configfile", TINY, "-n", check=False)
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert done.returncode != 0
+    assert "ema.py imports genaccel.gone" in done.stderr

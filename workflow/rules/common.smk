@@ -1,0 +1,105 @@
+import os
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+SOURCE = Path(workflow.basedir) / "workflow" / "src"
+sys.path.insert(0, str(SOURCE))
+
+from snakemake.exceptions import WorkflowError
+
+from genaccel.code import CodeError
+from genaccel.code import code as code_hash
+from genaccel.config.compose import compose, job, stage_settings
+from genaccel.data.samples import read_samples
+from genaccel.metrics.features import FEATURES
+from genaccel.sample.samplers import SAMPLERS
+from genaccel.why import record_code
+
+
+@contextmanager
+def config_errors():
+    """Shows a fault in the config, a sample table or an import as one message."""
+    try:
+        yield
+    except (ValueError, CodeError) as error:
+        raise WorkflowError(f"This study cannot run:\n{error}") from None
+
+
+with config_errors():
+    CONFIG = compose(config)
+
+RESULTS = f"results/{CONFIG.study}"
+LOGS = f"logs/{CONFIG.study}"
+DATASETS = sorted({model.data for model in CONFIG.models.values()})
+MODELS = sorted(CONFIG.models)
+ENVIRONMENT = "../../envs/cpu.yaml"
+
+# Jobs run this checkout's library whatever is installed, with the Python that runs Snakemake. Under
+# `--sdm conda` the environment's own Python stands first in PATH, and must stay there.
+shell.prefix(
+    f"export PYTHONPATH={str(SOURCE)!r}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
+    + (
+        ""
+        if workflow.deployment_settings.deployment_method
+        else f'export PATH={os.path.dirname(sys.executable)!r}:"$PATH"; '
+    )
+)
+
+
+wildcard_constraints:
+    dataset="|".join(map(re.escape, DATASETS)),
+    model="|".join(map(re.escape, MODELS)),
+    sampler="|".join(map(re.escape, SAMPLERS.names())),
+
+
+def spec(stage, **names):
+    """The settings that a job of this stage consumes, as one canonical text; names may hold wildcards."""
+
+    def resolve(wildcards):
+        given = {key: text.format(**wildcards) for key, text in names.items()} or dict(wildcards.items())
+        with config_errors():
+            return job(CONFIG, stage, **given).canonical()
+
+    return resolve
+
+
+def code(*entries):
+    """The hash of all library code behind a job; an entry may be a function of the wildcards."""
+    with config_errors():
+        code_hash(*(entry for entry in entries if not callable(entry)), root=SOURCE)
+
+    def resolve(wildcards):
+        modules = tuple(entry(wildcards) if callable(entry) else entry for entry in entries)
+        with config_errors():
+            value = code_hash(*modules, root=SOURCE)
+        if not workflow.dryrun:
+            record_code(value, modules, root=SOURCE)
+        return value
+
+    return resolve
+
+
+def manifest_of(model):
+    return rules.data_prepare.output.manifest.format(dataset=CONFIG.models[model].data)
+
+
+def volumes_of(model):
+    return rules.data_prepare.output.volumes.format(dataset=CONFIG.models[model].data)
+
+
+def gpus(stage, model):
+    """GPUs that a job needs: none where the config says `device: cpu`."""
+    if CONFIG.device == "cpu":
+        return 0
+    return stage_settings(CONFIG, model, "train").processes if stage == "train" else 1
+
+
+def each_sample(pattern):
+    """A path for every model with every sampler that the config asks of it."""
+    return [
+        pattern.format(model=model, sampler=sampler)
+        for model in MODELS
+        for sampler in stage_settings(CONFIG, model, "sample").samplers
+    ]

@@ -1,0 +1,127 @@
+FIGURES = f"{RESULTS}/figures"
+FORMAT = CONFIG.figures.format
+
+
+rule figures:
+    input:
+        expand(f"{FIGURES}/qc_montage-{{dataset}}.{FORMAT}", dataset=DATASETS),
+        expand(f"{FIGURES}/loss_curve-{{model}}.{FORMAT}", model=MODELS),
+        each_sample(f"{FIGURES}/sample_montage-{{model}}-{{sampler}}.{FORMAT}"),
+        f"{FIGURES}/metric_table.{FORMAT}",
+
+
+rule figures_qc_montage:
+    message:
+        "Drawing the prepared subjects of {wildcards.dataset}"
+    input:
+        manifest=rules.data_prepare.output.manifest,
+        volumes=rules.data_prepare.output.volumes,
+    output:
+        report(
+            f"{FIGURES}/qc_montage-{{dataset}}.{FORMAT}",
+            caption="../report/qc_montage.rst",
+            category="Data",
+            labels={"figure": "Prepared subjects", "of": "{dataset}"},
+        ),
+    params:
+        spec=spec("figure", name="{dataset}"),
+        code=code("genaccel.figures.qc_montage"),
+    log:
+        f"{LOGS}/figures/qc_montage-{{dataset}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=4_000,
+        runtime=10,
+    shell:
+        "python -m genaccel.figures.qc_montage --spec {params.spec:q} --code {params.code}"
+        " --manifest {input.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule figures_loss_curve:
+    message:
+        "Drawing the loss of {wildcards.model}"
+    input:
+        loss=rules.train_model.output.loss,
+    output:
+        report(
+            f"{FIGURES}/loss_curve-{{model}}.{FORMAT}",
+            caption="../report/loss_curve.rst",
+            category="Training",
+            labels={"figure": "Loss", "of": "{model}"},
+        ),
+    params:
+        spec=spec("figure", name="{model}"),
+        code=code("genaccel.figures.loss_curve"),
+    log:
+        f"{LOGS}/figures/loss_curve-{{model}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=4_000,
+        runtime=10,
+    shell:
+        "python -m genaccel.figures.loss_curve --spec {params.spec:q} --code {params.code}"
+        " --loss {input.loss:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule figures_sample_montage:
+    message:
+        "Drawing the volumes of {wildcards.model} with {wildcards.sampler}"
+    input:
+        manifest=lambda wildcards: manifest_of(wildcards.model),
+        volumes=lambda wildcards: volumes_of(wildcards.model),
+        samples=rules.sample_volumes.output[0],
+    output:
+        report(
+            f"{FIGURES}/sample_montage-{{model}}-{{sampler}}.{FORMAT}",
+            caption="../report/sample_montage.rst",
+            category="Samples",
+            labels={"figure": "Mask, real, synthetic, difference", "of": "{model}, {sampler}"},
+        ),
+    params:
+        spec=spec("figure", name="{model}, {sampler}"),
+        code=code("genaccel.figures.sample_montage"),
+    log:
+        f"{LOGS}/figures/sample_montage-{{model}}-{{sampler}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=4_000,
+        runtime=10,
+    shell:
+        "python -m genaccel.figures.sample_montage --spec {params.spec:q} --code {params.code}"
+        " --manifest {input.manifest:q} --samples {input.samples:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule figures_metric_table:
+    message:
+        "Drawing the table of scores"
+    input:
+        table=rules.metrics_table.output[0],
+    output:
+        figure=report(
+            f"{FIGURES}/metric_table.{FORMAT}",
+            caption="../report/metric_table.rst",
+            category="Metrics",
+            labels={"figure": "Scores", "of": "all models"},
+        ),
+        summary=report(
+            f"{FIGURES}/metric_table.csv",
+            caption="../report/metric_table.rst",
+            category="Metrics",
+            labels={"figure": "Scores (CSV)", "of": "all models"},
+        ),
+    params:
+        spec=spec("figure", name=CONFIG.study),
+        code=code("genaccel.figures.metric_table"),
+    log:
+        f"{LOGS}/figures/metric_table.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=4_000,
+        runtime=10,
+    shell:
+        "python -m genaccel.figures.metric_table --spec {params.spec:q} --code {params.code}"
+        " --table {input.table:q} --out {output.figure:q} --summary {output.summary:q} 2>&1 | tee {log:q}"

@@ -1,0 +1,46 @@
+"""What every stage's command line shares: one-line errors and the common arguments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def stage_errors(stage: str) -> Iterator[None]:
+    """Turns bad input (``ValueError``, missing files) into ``stage: message`` on stderr and exit status 1.
+
+    Anything else is a fault of the program and keeps its traceback.
+    """
+    try:
+        yield
+    except (ValueError, FileNotFoundError, PermissionError) as error:
+        if os.environ.get("GENACCEL_TRACEBACK"):
+            raise
+        message = str(error) or repr(error)
+        print(f"{stage}: {message}", file=sys.stderr, flush=True)
+        sys.exit(1)
+
+
+def stage_parser(stage: str, description: str | None) -> argparse.ArgumentParser:
+    """Parser with what every rule passes: ``--spec``, ``--code``, ``--threads``."""
+    parser = argparse.ArgumentParser(prog=f"python -m genaccel.{stage}", description=description)
+    parser.add_argument("--spec", required=True, help="canonical JSON of the job's settings, as `params.spec` holds it")
+    parser.add_argument("--code", default="", help="hash of the code, for the record; `params.code`")
+    parser.add_argument("--threads", type=int, default=None, help="CPU threads (default: all that are allowed)")
+    return parser
+
+
+def cpu_threads(asked: int | None) -> int:
+    """CPU threads of this job: what SLURM gave, else what was asked for, else what the machine allows.
+
+    Inside a SLURM job Snakemake caps its own ``{threads}`` at the submitting machine's cores, so the
+    allocation comes first.
+    """
+    allotted = os.environ.get("SLURM_CPUS_PER_TASK")
+    if allotted:
+        return int(allotted)
+    return asked or len(os.sched_getaffinity(0))

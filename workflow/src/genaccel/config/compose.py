@@ -1,0 +1,192 @@
+"""Composes the settings of all stages and hands each job exactly the part that it consumes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
+from genaccel.figures.spec import FigureJob, FiguresSpec
+from genaccel.med_ddpm.spec import MedDDPMSpec, NetworkSpec
+from genaccel.metrics.spec import MetricsJob, MetricsSpec
+from genaccel.sample.samplers import SAMPLERS
+from genaccel.sample.spec import SampleJob, SampleSpec
+from genaccel.spec import Spec, SpecError, nearest, setting
+from genaccel.train.spec import Conduct, TrainJob, TrainSpec
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+class ModelSpec(NetworkSpec):
+    """One network, the data set it learns from, and what it does differently from the blocks below."""
+
+    data: str = setting("simulated", "data set of this model: a name under data", example=None)
+    train: dict[str, Any] = setting({}, "settings of train that differ for this model", example={"steps": 20})
+    sample: dict[str, Any] = setting({}, "settings of sample that differ for this model", example={"steps": 5})
+
+
+class Config(Spec):
+    """One study."""
+
+    study: str = setting("demo", "name of this study: its outputs lie in results/<study>/", example=None)
+    device: Literal["auto", "cpu", "cuda"] = setting(
+        "auto", "where networks run; auto takes an NVIDIA GPU where there is one", example="cpu"
+    )
+    data: dict[str, DataSpec] = setting({"simulated": DataSpec()}, "data sets by name", example=None, min_length=1)
+    models: dict[str, ModelSpec] = setting({"med_ddpm": ModelSpec()}, "models by name", example=None, min_length=1)
+    train: TrainSpec = setting(TrainSpec(), "stage train", example=None)
+    sample: SampleSpec = setting(SampleSpec(), "stage sample", example=None)
+    metrics: MetricsSpec = setting(MetricsSpec(), "stage metrics", example=None)
+    figures: FiguresSpec = setting(FiguresSpec(), "stage figures", example=None)
+
+    @field_validator("study")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if not NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot name a folder; use letters, digits, `_`, `-` and `.`")
+        return name
+
+    @field_validator("data", "models")
+    @classmethod
+    def _names(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        for name in entries:
+            cls._name(name)
+        return entries
+
+    @model_validator(mode="after")
+    def _resolves(self) -> Config:
+        # Every job's settings are built once here, so that a fault in any shows before a job starts.
+        for name in self.models:
+            medddpm(self, name)
+            train = stage_settings(self, name, "train")
+            sample = stage_settings(self, name, "sample")
+            timesteps = self.models[name].timesteps
+            if sample.steps and sample.steps > timesteps:
+                raise ValueError(
+                    f"sample.steps: {sample.steps} exceeds the {timesteps} steps of models.{name}.timesteps; "
+                    f"use at most {timesteps}"
+                )
+            if train.steps == 0 and not train.weights:
+                raise ValueError(
+                    f"train.steps: 0 leaves models.{name} untrained; give train.weights, or train at least one step"
+                )
+        for name, data in self.data.items():
+            if self.metrics.ssim_window > min(data.shape):
+                raise ValueError(
+                    f"metrics.ssim_window: {self.metrics.ssim_window} exceeds the shortest side of data.{name}.shape "
+                    f"{list(data.shape)}; use an odd window of at most {(min(data.shape) - 1) // 2 * 2 + 1}"
+                )
+        return self
+
+
+def compose(raw: Mapping[str, Any]) -> Config:
+    """Checks a whole config.
+
+    Raises:
+        SpecError: one line a fault, naming the key and the remedy.
+    """
+    return Config.build(dict(raw))
+
+
+def stage_settings(config: Config, model: str, stage: Literal["train", "sample"]) -> Any:
+    """A stage's settings for one model: the stage's block with the model's differences on top."""
+    block: TrainSpec | SampleSpec = getattr(config, stage)
+    differences = getattr(config.models[model], stage)
+    return type(block).build(_merge(block.model_dump(mode="json"), differences), where=f"models.{model}.{stage}")
+
+
+def medddpm(config: Config, model: str) -> MedDDPMSpec:
+    """The network of a model, with grid and channels from its data set."""
+    entry = config.models[model]
+    if entry.data not in config.data:
+        raise SpecError(f"models.{model}.data: no data set {entry.data!r}; {nearest(entry.data, config.data)}")
+    data = config.data[entry.data]
+    network = entry.model_dump(mode="json", include=set(NetworkSpec.model_fields))
+    # Not as the file orders them: the order of keys must decide nothing.
+    condition = network.pop("condition") or sorted(data.labels)
+    if sorted(condition) != sorted(data.labels):
+        raise SpecError(
+            f"models.{model}.condition: {condition} is no order of the channels {sorted(data.labels)} of "
+            f"data.{entry.data}.labels; name each exactly once"
+        )
+    network |= {"shape": data.shape, "image": data.modalities, "condition": condition}
+    return MedDDPMSpec.build(network, where=f"models.{model} with data.{entry.data}")
+
+
+def simulate_job(config: Config, dataset: str) -> SimulateJob:
+    return SimulateJob.of(config.data[dataset])
+
+
+def data_job(config: Config, dataset: str) -> DataJob:
+    """Settings of `data`. The sample table counts by content, so that touching it reruns nothing."""
+    data = config.data[dataset]
+    content = None
+    if data.samples is not None:
+        table = Path(data.samples)
+        if not table.is_file():
+            raise SpecError(
+                f"data.{dataset}.samples: there is no sample table {data.samples}; make one "
+                "(`python -m genaccel.data.brats FOLDER`, or by hand: subject, mask, one column a modality), or set "
+                "samples: null for simulated subjects"
+            )
+        content = hashlib.sha256(table.read_bytes()).hexdigest()
+    # How subjects are simulated is the rule's before this one.
+    data = data.model_copy(update={"simulated": SimulatedSpec()})
+    return DataJob(dataset=dataset, data=data, samples_sha256=content)
+
+
+def train_job(config: Config, model: str) -> TrainJob:
+    train = stage_settings(config, model, "train").model_copy(update=dict(Conduct()))
+    return TrainJob(device=config.device, model=medddpm(config, model), train=train)
+
+
+def conduct_job(config: Config, model: str) -> Conduct:
+    train = stage_settings(config, model, "train")
+    return Conduct(**{name: getattr(train, name) for name in Conduct.model_fields})
+
+
+def sample_job(config: Config, model: str, sampler: str) -> SampleJob:
+    # Which other samplers run, and settings that only those take, are no business of this one.
+    ignored = {"steps": None, "eta": 0.0}
+    for option in SAMPLERS.options(sampler) & set(ignored):
+        del ignored[option]
+    sample = stage_settings(config, model, "sample").model_copy(update={"samplers": (sampler,), **ignored})
+    return SampleJob(device=config.device, model=medddpm(config, model), sampler=sampler, sample=sample)
+
+
+def metrics_job(config: Config, model: str, sampler: str) -> MetricsJob:
+    return MetricsJob(device=config.device, model=model, sampler=sampler, metrics=config.metrics)
+
+
+def figure_job(config: Config, name: str) -> FigureJob:
+    return FigureJob(title=name, figures=config.figures)
+
+
+JOBS: dict[str, Callable[..., Spec]] = {
+    "simulate": simulate_job,
+    "data": data_job,
+    "train": train_job,
+    "conduct": conduct_job,
+    "sample": sample_job,
+    "metrics": metrics_job,
+    "figure": figure_job,
+}
+
+
+def job(config: Config, kind: str, **names: str) -> Spec:
+    """What a job consumes, e.g. ``job(config, "train", model="med_ddpm")``."""
+    return JOBS[kind](config, **names)
+
+
+def _merge(block: dict[str, Any], differences: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested dicts merge key by key; everything else is replaced."""
+    merged = dict(block)
+    for key, value in differences.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return merged

@@ -1,0 +1,113 @@
+"""Which stages each key of the config reruns, found by changing it and looking at the jobs' settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from genaccel.config.compose import Config, job, stage_settings
+from genaccel.spec import Spec, SpecError
+
+CONSUMERS = {
+    "data_simulate": ("simulate", "dataset"),
+    "data_prepare": ("data", "dataset"),
+    "train_model": ("train", "model"),
+    "sample_volumes": ("sample", "model", "sampler"),
+    "metrics_score": ("metrics", "model", "sampler"),
+    "figures_qc_montage": ("figure", "name"),
+    "figures_loss_curve": ("figure", "name"),
+    "figures_sample_montage": ("figure", "name"),
+    "figures_metric_table": ("figure", "name"),
+}
+"""Rules with settings: the kind of job and the names that tell its jobs apart."""
+
+FOLLOWERS = {
+    "data_simulate": ("data_prepare",),
+    "data_prepare": ("train_model", "sample_volumes", "metrics_score", "figures_qc_montage", "figures_sample_montage"),
+    "train_model": ("sample_volumes", "figures_loss_curve"),
+    "sample_volumes": ("metrics_score", "figures_sample_montage"),
+    "metrics_score": ("metrics_table",),
+    "metrics_table": ("figures_metric_table",),
+}
+"""Rules that read what a rule makes; a test compares this with the real DAG."""
+
+STAGES = ("data", "train", "sample", "metrics", "figures")
+
+
+def keys(spec: Spec, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every key of a composed config with its value and another valid value, as ``(path, value, other)``.
+
+    Keys without another value (a name that others refer to, the only choice there is) are left out.
+    """
+    for name, field in type(spec).model_fields.items():
+        value, path = getattr(spec, name), f"{prefix}{name}"
+        other = (field.examples or [None])[0]
+        if isinstance(value, Spec) and other is None:
+            yield from keys(value, f"{path}.")
+        elif isinstance(value, dict) and any(isinstance(entry, Spec) for entry in value.values()):
+            for entry_name, entry in value.items():
+                yield from keys(entry, f"{path}.{entry_name}.")
+        elif other is not None and other != value:
+            yield path, value, other
+
+
+def consumers(config: Mapping[str, Any], path: str, other: Any) -> set[str]:
+    """Rules with a job whose settings change, or that is new, when one key changes."""
+    before, after = (_jobs(Config.build(dict(c))) for c in (config, changed(config, path, other)))
+    return {rule for rule, name in after if before.get((rule, name)) != after[rule, name]}
+
+
+def reruns(config: Mapping[str, Any], path: str, other: Any) -> set[str]:
+    """Rules that run again when one key changes: its consumers and all that follow."""
+    return followed_by(consumers(config, path, other))
+
+
+def followed_by(rules: set[str]) -> set[str]:
+    """The rules and all that read what they make, directly or not."""
+    found: set[str] = set()
+    todo = list(rules)
+    while todo:
+        rule = todo.pop()
+        if rule not in found:
+            found.add(rule)
+            todo += FOLLOWERS.get(rule, ())
+    return found
+
+
+def changed(config: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of plain settings with one key changed."""
+    head, _, rest = path.partition(".")
+    return {**config, head: changed(config.get(head) or {}, rest, value) if rest else value}
+
+
+def table(config: Config) -> str:
+    """Markdown: key, default, stages that run again."""
+    raw = config.model_dump(mode="json")
+    lines = ["| key | default | runs again |", "| --- | --- | --- |"]
+    for path, value, other in keys(config):
+        rules = reruns(raw, path, other)
+        stages = [stage for stage in STAGES if any(rule.startswith(f"{stage}_") for rule in rules)]
+        plain = value.model_dump(mode="json") if isinstance(value, Spec) else value
+        lines.append(f"| `{path}` | `{json.dumps(plain)}` | {', '.join(stages) or 'nothing'} |")
+    return "\n".join(lines) + "\n"
+
+
+def _jobs(config: Config) -> dict[tuple[str, str], str]:
+    """Settings of every job of a study, by rule and names."""
+    models = [{"model": model} for model in config.models]
+    names = {
+        "dataset": [{"dataset": name} for name in config.data],
+        "model": models,
+        "sampler": [m | {"sampler": s} for m in models for s in stage_settings(config, m["model"], "sample").samplers],
+        "name": [{"name": "any"}],
+    }
+    found = {}
+    for rule, (kind, *keys_of_job) in CONSUMERS.items():
+        for given in names[keys_of_job[-1]]:
+            try:
+                found[rule, str(given)] = job(config, kind, **given).canonical()
+            except SpecError as error:
+                # A sample table that is not there yet: a change all the same.
+                found[rule, str(given)] = str(error)
+    return found

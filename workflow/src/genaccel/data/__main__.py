@@ -1,0 +1,49 @@
+"""Prepares a data set: ``python -m genaccel.data --spec JSON --samples TABLE --manifest FILE --volumes FOLDER``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from genaccel.atomic import atomic_directory
+from genaccel.command import cpu_threads, stage_errors, stage_parser
+from genaccel.data.manifest import Manifest, write_manifest
+from genaccel.data.pool import prepare_all
+from genaccel.data.samples import read_samples
+from genaccel.data.spec import DataJob
+from genaccel.data.split import split_subjects
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = stage_parser("data", __doc__)
+    parser.add_argument("--samples", type=Path, required=True, help="sample table (TSV)")
+    parser.add_argument("--manifest", type=Path, required=True, help="JSON to write")
+    parser.add_argument("--volumes", type=Path, required=True, help="folder of prepared volumes to write")
+    args = parser.parse_args(argv)
+    job = DataJob.parse(args.spec)
+    samples = read_samples(args.samples, job.data.modalities)
+    given = {sample.subject: sample.split for sample in samples if sample.split}
+    splits = split_subjects([sample.subject for sample in samples], job.data.split, given)
+    relative = os.path.relpath(args.volumes, args.manifest.parent)
+    with atomic_directory(args.volumes) as folder:
+        tasks = [(sample, splits[sample.subject], job.data, folder, relative) for sample in samples]
+        subjects = prepare_all(tasks, cpu_threads(args.threads))
+    for subject in subjects:
+        for warning in subject.warnings:
+            print(f"data: {subject.subject}: {warning}", file=sys.stderr)
+    manifest = Manifest(
+        dataset=job.dataset,
+        kind="real" if job.data.samples else "simulated",
+        modalities=job.data.modalities,
+        channels=tuple(job.data.labels),
+        shape=job.data.shape,
+        subjects=tuple(subjects),
+    )
+    write_manifest(args.manifest, manifest)
+
+
+if __name__ == "__main__":
+    with stage_errors("data"):
+        main()

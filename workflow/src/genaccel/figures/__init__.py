@@ -1,0 +1,1 @@
+"""Stage `figures`: tables and volumes in; figures out. Imports nothing that trains."""

@@ -1,0 +1,1 @@
+"""Stage `metrics`: synthetic and real volumes in; scores out."""

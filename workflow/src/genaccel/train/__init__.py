@@ -1,0 +1,1 @@
+"""Stage `train`: prepared volumes in; weights of the noise predictor out."""

@@ -1,0 +1,65 @@
+"""Settings of the `train` stage."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from genaccel.med_ddpm.spec import MedDDPMSpec
+from genaccel.spec import Spec, setting
+
+
+class EMASpec(Spec):
+    """Exponential moving average of the weights; its weights are what sampling uses."""
+
+    decay: float = setting(0.98, "weight of the old average; published: 0.995", example=0.995, ge=0, lt=1)
+    start: int = setting(20, "steps during which the average is a copy; published: 2000", example=10, ge=0)
+    interval: int = setting(1, "steps between updates; published: 10", example=10, ge=1)
+
+
+class CheckpointSpec(Spec):
+    """When a resumable checkpoint is written; a termination signal writes one as well."""
+
+    steps: int = setting(50, "steps between checkpoints", example=100, ge=1)
+    minutes: float = setting(10.0, "minutes after which one is written in any case", example=5.0, gt=0)
+
+
+class TrainSpec(Spec):
+    """Training of the noise predictor."""
+
+    steps: int = setting(150, "optimizer steps in all (the published code calls them epochs)", example=400, ge=0)
+    batch: int = setting(2, "volumes a device and micro-step", example=1, ge=1)
+    accumulate: int = setting(1, "micro-steps an optimizer step; published: 2", example=2, ge=1)
+    learning_rate: float = setting(1e-3, "Adam's step size; published: 1.0e-5", example=1e-4, gt=0)
+    precision: Literal["fp32", "tf32", "bf16"] = setting(
+        "fp32", "arithmetic; weights, optimizer and average stay FP32", example="tf32"
+    )
+    gradient_checkpointing: bool = setting(False, "recompute activations to save memory", example=True)
+    processes: int = setting(1, "devices to train on, one process each (DDP)", example=2, ge=1)
+    ema: EMASpec = setting(EMASpec(), "moving average of the weights", example=None)
+    checkpoint: CheckpointSpec = setting(CheckpointSpec(), "resumable checkpoints", example=None)
+    weights: str | None = setting(
+        None,
+        "weights to start from: published Med-DDPM (.pt) or this workflow's (.safetensors); steps: 0 uses them as they are",
+        example="weights/model_128x128.pt",
+    )
+    accept_checkpoint: str | None = setting(
+        None,
+        "key of a checkpoint to go on from although data or code changed since; the log names the key",
+        example="0123456789abcdef",
+    )
+    seed: int = setting(0, "seed of initial weights, data order, steps and noise", example=1, ge=0)
+
+
+class Conduct(Spec):
+    """Settings of `train` that change how a job is carried out, never what it makes; they rerun nothing."""
+
+    checkpoint: CheckpointSpec = CheckpointSpec()
+    accept_checkpoint: str | None = None
+
+
+class TrainJob(Spec):
+    """What the rule `train_model` passes; the settings of ``Conduct`` come apart and have their defaults here."""
+
+    device: str
+    model: MedDDPMSpec
+    train: TrainSpec
