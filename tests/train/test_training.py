@@ -51,7 +51,7 @@ def test_training_writes_weights_loss_and_run(job, arguments, capsys):
     assert "predicted peak memory" in shown
     assert [step for step, _ in losses(given)] == [str(i) for i in range(1, 13)]
     run = read_run(given[given.index("--measurement") + 1])
-    assert {r.metric for r in run.results} == {"training_time", "peak_memory", "final_loss"}
+    assert {r.metric for r in run.results} == {"training_time", "peak_memory", "predicted_peak_memory", "final_loss"}
     assert run.spec["train"]["steps"] == 12
     assert run.provenance["precision"] == {"matmul": "ieee", "convolution": "ieee", "autocast": "off"}
 

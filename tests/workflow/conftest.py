@@ -52,6 +52,12 @@ def snakemake():
     return _snakemake
 
 
+@pytest.fixture(scope="module")
+def module_project(root, tmp_path_factory) -> Callable[[str], Path]:
+    """Makes fresh copies of the project for a module's tests, by name."""
+    return lambda name: _copy_project(root, tmp_path_factory.mktemp(name) / "project")
+
+
 @pytest.fixture
 def project(root, tmp_path) -> Path:
     """A fresh copy of the project, in which nothing has run."""

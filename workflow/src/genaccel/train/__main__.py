@@ -124,9 +124,9 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
 def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: str | None) -> None:
     spec, n = job.train, len(training.volumes)
     batch = spec.batch * spec.accumulate * training.process.world
-    memory = training_memory(job.model, batch=spec.batch, precision=spec.precision, gradient_checkpointing=spec.gradient_checkpointing)
+    memory = _predicted_memory(job)
     print(f"train: {sum(p.numel() for p in training.model.parameters()) / 1e6:.1f} M parameters on {training.device.name}")
-    print(f"train: predicted peak memory {memory.total / 2**30:.2f} GiB a device")
+    print(f"train: predicted peak memory {memory / 2**30:.2f} GiB a device")
     print(
         f"train: {n} volumes, {batch} an optimizer step: {n / batch:.1f} steps an epoch; {spec.steps} steps in all "
         f"({spec.steps * batch / n:.1f} epochs)"
@@ -140,6 +140,11 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
         for line in checkpoints.why_afresh():
             print(f"train: starts afresh: {line}")
     sys.stdout.flush()
+
+
+def _predicted_memory(job: TrainJob) -> int:
+    spec = job.train
+    return training_memory(job.model, spec.batch, spec.precision, spec.gradient_checkpointing).total
 
 
 def _write(training: Training, job: TrainJob, device: Device, args, effective, resumed: str | None, seconds: float) -> None:
@@ -181,6 +186,8 @@ def _results(training: Training, job: TrainJob, device: Device, seconds: float):
     case = {"size": "x".join(map(str, job.model.shape)), "batch": job.train.batch}
     yield Result(metric="training_time", unit="s", case=case, values=(seconds,), seed=job.train.seed)
     yield Result(metric="peak_memory", unit="B", case=case, values=(float(device.peak_memory_bytes()),), seed=job.train.seed)
+    predicted = float(_predicted_memory(job))
+    yield Result(metric="predicted_peak_memory", unit="B", case=case, values=(predicted,), seed=job.train.seed)
     if training.losses:
         tail = training.losses[-TAIL:]
         yield Result(metric="final_loss", unit="1", case=case, values=(sum(tail) / len(tail),), n=len(tail), seed=job.train.seed)
