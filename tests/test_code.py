@@ -35,7 +35,10 @@ def package(tmp_path):
     write("__init__.py", "")
     write("stage/__init__.py", "")
     write("stage/__main__.py", "from genaccel.stage import loop\nimport os\n")
-    write("stage/loop.py", '"""Doc."""\n\ndef f():\n    """Doc."""\n    from genaccel.deep import g\n    return g  # why\n')
+    write(
+        "stage/loop.py",
+        '"""Doc."""\n\ndef f():\n    """Doc."""\n    from genaccel.deep import g\n    return g  # why\n',
+    )
     write("deep.py", "from . import sibling\ng = sibling.h\n")
     write("sibling.py", "h = 1\n")
     write("other.py", "x = 1\n")
@@ -57,7 +60,11 @@ def test_the_closure_follows_imports_wherever_they_stand(package):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("stage/loop.py", '# New\n"""Other doc."""\n\n\ndef f():\n    """Longer\n    doc."""\n\n    from genaccel.deep import g\n    return g\n'),
+        (
+            "stage/loop.py",
+            '# New\n"""Other doc."""\n\n\ndef f():\n    """Longer\n    doc."""\n\n'
+            "    from genaccel.deep import g\n    return g\n",
+        ),
         ("sibling.py", "\nh = 1   # a reason\n\n"),
         ("other.py", "x = 2\n"),
     ],

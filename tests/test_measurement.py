@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genaccel.measurement import COLUMNS, Result, Run, case_text, merge_runs, parse_case, read_run, write_run, write_table
+from genaccel.measurement import (
+    COLUMNS,
+    Result,
+    Run,
+    case_text,
+    merge_runs,
+    parse_case,
+    read_run,
+    write_run,
+    write_table,
+)
 from genaccel.spec import SpecError
 from genaccel.table import main as table
 
@@ -24,7 +34,13 @@ def a_run(**changes):
         "workload": {"steps": 3},
         "provenance": {"torch": "2.13.0"},
         "results": [
-            {"metric": "step_time", "unit": "s", "case": {"size": 128, "batch": 1}, "values": [0.2, 0.1], "first_call": 9.0},
+            {
+                "metric": "step_time",
+                "unit": "s",
+                "case": {"size": 128, "batch": 1},
+                "values": [0.2, 0.1],
+                "first_call": 9.0,
+            },
             {"metric": "step_time", "unit": "s", "case": {"size": 256}, "status": "oom", "reason": "needs 90 GiB"},
         ],
     }
@@ -102,7 +118,9 @@ def test_the_table_does_not_depend_on_the_order_of_files(tmp_path):
 
 
 def test_repeats_stand_in_numeric_order(tmp_path):
-    write_run(tmp_path / "a.json", a_run(results=[{"metric": "t", "unit": "s", "values": [float(i) for i in range(12)]}]))
+    write_run(
+        tmp_path / "a.json", a_run(results=[{"metric": "t", "unit": "s", "values": [float(i) for i in range(12)]}])
+    )
     rows = merge_runs([tmp_path / "a.json"])
     write_table(tmp_path / "t.csv", rows)
     assert [r["value"] for r in rows] == list(range(12))

@@ -28,7 +28,10 @@ def checkout(tmp_path, monkeypatch) -> Path:
     ("arguments", "message"),
     [
         (["--config", "config/mien.yaml"], "there is no config config/mien.yaml; there are `config/mine.yaml`"),
-        (["--config", "config/mine.yaml", "--profile", "profiles/slrum"], "there is no profile profiles/slrum; there are `profiles/default`"),
+        (
+            ["--config", "config/mine.yaml", "--profile", "profiles/slrum"],
+            "there is no profile profiles/slrum; there are `profiles/default`",
+        ),
     ],
 )
 def test_a_wrong_path_names_what_there_is(checkout, capsys, arguments, message):
@@ -38,7 +41,9 @@ def test_a_wrong_path_names_what_there_is(checkout, capsys, arguments, message):
     assert f"genaccel: {message}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [", "is no YAML"), ("", "holds no settings"), ("- a", "holds no settings")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "is no YAML"), ("", "holds no settings"), ("- a", "holds no settings")]
+)
 def test_what_is_no_config_is_refused(checkout, text, message):
     Path("config/bad.yaml").write_text(text)
     with pytest.raises(SpecError, match=message):

@@ -63,7 +63,12 @@ def inputs(tmp_path_factory, model):
             )
         )
     manifest = Manifest(
-        dataset="d", kind="simulated", modalities=("t1", "t2"), channels=("brain",), shape=SHAPE, subjects=tuple(subjects)
+        dataset="d",
+        kind="simulated",
+        modalities=("t1", "t2"),
+        channels=("brain",),
+        shape=SHAPE,
+        subjects=tuple(subjects),
     )
     write_manifest(folder / "manifest.json", manifest)
     torch.manual_seed(0)
@@ -81,7 +86,9 @@ def sample(model, inputs, tmp_path):
     def run(out: str = "out", code: str = "", **settings) -> Path:
         sampler = settings.pop("sampler", "ddim")
         spec = {"samplers": [sampler], "steps": 3} | settings
-        job = SampleJob.build({"device": "cpu", "model": model.model_dump(mode="json"), "sampler": sampler, "sample": spec})
+        job = SampleJob.build(
+            {"device": "cpu", "model": model.model_dump(mode="json"), "sampler": sampler, "sample": spec}
+        )
         main(
             [
                 *("--spec", job.canonical(), "--threads", "1", "--manifest", str(inputs / "manifest.json")),

@@ -54,7 +54,12 @@ def manifest(tmp_path):
             )
         )
     content = Manifest(
-        dataset="noise", kind="simulated", modalities=("t1",), channels=("brain",), shape=SHAPE, subjects=tuple(subjects)
+        dataset="noise",
+        kind="simulated",
+        modalities=("t1",),
+        channels=("brain",),
+        shape=SHAPE,
+        subjects=tuple(subjects),
     )
     write_manifest(tmp_path / "manifest.json", content)
     return tmp_path / "manifest.json"

@@ -64,7 +64,9 @@ def test_the_same_settings_give_the_same_weights(job, arguments, manifest):
     assert equal(weights(first), weights(second))
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.01}, {"batch": 1}, {"ema": {"start": 2, "decay": 0.5}}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"learning_rate": 0.01}, {"batch": 1}, {"ema": {"start": 2, "decay": 0.5}}]
+)
 def test_other_settings_give_other_weights(job, arguments, change):
     first, second = arguments(job(), "first"), arguments(job(**change), "second")
     main(first)
@@ -168,7 +170,9 @@ def test_a_loss_that_turns_nan_stops_with_the_step_and_the_last_good_checkpoint(
     with pytest.raises(SystemExit) as stopped:
         main(arguments(job(steps=40, learning_rate=1e30)))
     assert stopped.value.code == 1
-    assert re.search(r"train: the loss is (nan|inf) at step \d+; (the last good|there is no) checkpoint", capsys.readouterr().err)
+    assert re.search(
+        r"train: the loss is (nan|inf) at step \d+; (the last good|there is no) checkpoint", capsys.readouterr().err
+    )
 
 
 def test_weights_can_be_gone_on_from_or_used_as_they_are(job, arguments):

@@ -40,7 +40,12 @@ def test_after_a_killed_training_one_call_goes_on_to_the_same_bits(finished, pro
     (project / TINY).write_text(yaml.safe_dump(raw))
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", TINY, "--", WEIGHTS]
     run = subprocess.Popen(
-        command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": ""}
+        command,
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
     )
     checkpoints = project / "results/tiny/train/tiny/checkpoints"
     until = time.monotonic() + 240

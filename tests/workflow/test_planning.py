@@ -35,7 +35,9 @@ def test_a_dry_run_of_the_full_study_imports_no_torch_and_plans_few_jobs(many_su
         "heavy = {'torch', 'monai', 'nibabel', 'scipy', 'matplotlib'} & set(sys.modules)\n"
         "print('heavy imports:', sorted(heavy))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=many_subjects, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=many_subjects, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "heavy imports: []" in done.stdout
     total = next(line for line in done.stdout.splitlines() if line.startswith("total"))

@@ -104,7 +104,9 @@ def test_a_module_reruns_exactly_the_rules_that_import_it(needed, finished, modu
         pytest.param(lambda raw: "# a comment\n" + raw, id="comment"),
         pytest.param(lambda raw: yaml.safe_dump(yaml.safe_load(raw), sort_keys=True), id="key order"),
         pytest.param(lambda raw: raw.replace("steps: 3", "steps: 3.0"), id="20 -> 20.0"),
-        pytest.param(lambda raw: yaml.safe_dump(Config.build(yaml.safe_load(raw)).model_dump(mode="json")), id="defaults"),
+        pytest.param(
+            lambda raw: yaml.safe_dump(Config.build(yaml.safe_load(raw)).model_dump(mode="json")), id="defaults"
+        ),
     ],
 )
 def test_writing_the_same_config_otherwise_reruns_nothing(needed, finished, text):

@@ -81,6 +81,15 @@ def code(*entries):
     return resolve
 
 
+def data_source(dataset):
+    """The input of a data set's preparation: the files of its sample table, or the simulated subjects."""
+    data = CONFIG.data[dataset]
+    if data.samples is None:
+        return {"simulated": f"{RESULTS}/data/{dataset}/simulated"}
+    samples = read_samples(Path(data.samples), data.modalities)
+    return {"files": [str(path) for s in samples for path in (s.mask, *s.images.values())]}
+
+
 def manifest_of(model):
     return rules.data_prepare.output.manifest.format(dataset=CONFIG.models[model].data)
 

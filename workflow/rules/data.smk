@@ -1,12 +1,3 @@
-def data_source(dataset):
-    """The input of a data set's preparation: the files of its sample table, or the simulated subjects."""
-    data = CONFIG.data[dataset]
-    if data.samples is None:
-        return {"simulated": f"{RESULTS}/data/{dataset}/simulated"}
-    samples = read_samples(Path(data.samples), data.modalities)
-    return {"files": [str(path) for s in samples for path in (s.mask, *s.images.values())]}
-
-
 # Read while parsing: from an error inside an input function Snakemake concludes that no rule makes the
 # manifest, and an old manifest then passes for up to date.
 with config_errors():
@@ -19,13 +10,8 @@ rule data:
 
 
 rule data_simulate:
-    message:
-        "Simulating the subjects of {wildcards.dataset}"
     output:
         directory(f"{RESULTS}/data/{{dataset}}/simulated"),
-    params:
-        spec=spec("simulate"),
-        code=code("genaccel.data.simulate"),
     log:
         f"{LOGS}/data/{{dataset}}-simulate.log",
     benchmark:
@@ -35,23 +21,22 @@ rule data_simulate:
     resources:
         mem_mb=4_000,
         runtime=30,
+    params:
+        spec=spec("simulate"),
+        code=code("genaccel.data.simulate"),
+    message:
+        "Simulating the subjects of {wildcards.dataset}"
     shell:
         "python -m genaccel.data.simulate --spec {params.spec:q} --code {params.code} --out {output:q}"
         " 2>&1 | tee {log:q}"
 
 
 rule data_prepare:
-    message:
-        "Preparing the subjects of {wildcards.dataset}"
     input:
         unpack(lambda wildcards: SOURCES[wildcards.dataset]),
     output:
         manifest=f"{RESULTS}/data/{{dataset}}/manifest.json",
         volumes=directory(f"{RESULTS}/data/{{dataset}}/volumes"),
-    params:
-        spec=spec("data"),
-        code=code("genaccel.data"),
-        samples=lambda wildcards, input: CONFIG.data[wildcards.dataset].samples or f"{input.simulated}/samples.tsv",
     log:
         f"{LOGS}/data/{{dataset}}.log",
     benchmark:
@@ -62,6 +47,12 @@ rule data_prepare:
     resources:
         mem_mb=16_000,
         runtime=240,
+    params:
+        spec=spec("data"),
+        code=code("genaccel.data"),
+        samples=lambda wildcards, input: CONFIG.data[wildcards.dataset].samples or f"{input.simulated}/samples.tsv",
+    message:
+        "Preparing the subjects of {wildcards.dataset}"
     shell:
         "python -m genaccel.data --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --samples {params.samples:q} --manifest {output.manifest:q} --volumes {output.volumes:q} 2>&1 | tee {log:q}"

@@ -11,8 +11,6 @@ rule figures:
 
 
 rule figures_qc_montage:
-    message:
-        "Drawing the prepared subjects of {wildcards.dataset}"
     input:
         manifest=rules.data_prepare.output.manifest,
         volumes=rules.data_prepare.output.volumes,
@@ -23,9 +21,6 @@ rule figures_qc_montage:
             category="Data",
             labels={"figure": "Prepared subjects", "of": "{dataset}"},
         ),
-    params:
-        spec=spec("figure", name="{dataset}"),
-        code=code("genaccel.figures.qc_montage"),
     log:
         f"{LOGS}/figures/qc_montage-{{dataset}}.log",
     conda:
@@ -33,14 +28,17 @@ rule figures_qc_montage:
     resources:
         mem_mb=4_000,
         runtime=10,
+    params:
+        spec=spec("figure", name="{dataset}"),
+        code=code("genaccel.figures.qc_montage"),
+    message:
+        "Drawing the prepared subjects of {wildcards.dataset}"
     shell:
         "python -m genaccel.figures.qc_montage --spec {params.spec:q} --code {params.code}"
         " --manifest {input.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
 
 
 rule figures_loss_curve:
-    message:
-        "Drawing the loss of {wildcards.model}"
     input:
         loss=rules.train_model.output.loss,
     output:
@@ -50,9 +48,6 @@ rule figures_loss_curve:
             category="Training",
             labels={"figure": "Loss", "of": "{model}"},
         ),
-    params:
-        spec=spec("figure", name="{model}"),
-        code=code("genaccel.figures.loss_curve"),
     log:
         f"{LOGS}/figures/loss_curve-{{model}}.log",
     conda:
@@ -60,14 +55,17 @@ rule figures_loss_curve:
     resources:
         mem_mb=4_000,
         runtime=10,
+    params:
+        spec=spec("figure", name="{model}"),
+        code=code("genaccel.figures.loss_curve"),
+    message:
+        "Drawing the loss of {wildcards.model}"
     shell:
         "python -m genaccel.figures.loss_curve --spec {params.spec:q} --code {params.code}"
         " --loss {input.loss:q} --out {output:q} 2>&1 | tee {log:q}"
 
 
 rule figures_sample_montage:
-    message:
-        "Drawing the volumes of {wildcards.model} with {wildcards.sampler}"
     input:
         manifest=lambda wildcards: manifest_of(wildcards.model),
         volumes=lambda wildcards: volumes_of(wildcards.model),
@@ -79,9 +77,6 @@ rule figures_sample_montage:
             category="Samples",
             labels={"figure": "Mask, real, synthetic, difference", "of": "{model}, {sampler}"},
         ),
-    params:
-        spec=spec("figure", name="{model}, {sampler}"),
-        code=code("genaccel.figures.sample_montage"),
     log:
         f"{LOGS}/figures/sample_montage-{{model}}-{{sampler}}.log",
     conda:
@@ -89,14 +84,17 @@ rule figures_sample_montage:
     resources:
         mem_mb=4_000,
         runtime=10,
+    params:
+        spec=spec("figure", name="{model}, {sampler}"),
+        code=code("genaccel.figures.sample_montage"),
+    message:
+        "Drawing the volumes of {wildcards.model} with {wildcards.sampler}"
     shell:
         "python -m genaccel.figures.sample_montage --spec {params.spec:q} --code {params.code}"
         " --manifest {input.manifest:q} --samples {input.samples:q} --out {output:q} 2>&1 | tee {log:q}"
 
 
 rule figures_metric_table:
-    message:
-        "Drawing the table of scores"
     input:
         table=rules.metrics_table.output[0],
     output:
@@ -112,9 +110,6 @@ rule figures_metric_table:
             category="Metrics",
             labels={"figure": "Scores (CSV)", "of": "all models"},
         ),
-    params:
-        spec=spec("figure", name=CONFIG.study),
-        code=code("genaccel.figures.metric_table"),
     log:
         f"{LOGS}/figures/metric_table.log",
     conda:
@@ -122,6 +117,11 @@ rule figures_metric_table:
     resources:
         mem_mb=4_000,
         runtime=10,
+    params:
+        spec=spec("figure", name=CONFIG.study),
+        code=code("genaccel.figures.metric_table"),
+    message:
+        "Drawing the table of scores"
     shell:
         "python -m genaccel.figures.metric_table --spec {params.spec:q} --code {params.code}"
         " --table {input.table:q} --out {output.figure:q} --summary {output.summary:q} 2>&1 | tee {log:q}"

@@ -4,8 +4,6 @@ rule metrics:
 
 
 rule metrics_score:
-    message:
-        "Scoring {wildcards.model} with {wildcards.sampler}"
     input:
         manifest=lambda wildcards: manifest_of(wildcards.model),
         volumes=lambda wildcards: volumes_of(wildcards.model),
@@ -13,9 +11,6 @@ rule metrics_score:
     output:
         run=f"{RESULTS}/metrics/{{model}}/{{sampler}}.json",
         per_volume=f"{RESULTS}/metrics/{{model}}/{{sampler}}.csv",
-    params:
-        spec=spec("metrics"),
-        code=code("genaccel.metrics", FEATURES.module(CONFIG.metrics.features)),
     log:
         f"{LOGS}/metrics/{{model}}-{{sampler}}.log",
     benchmark:
@@ -27,6 +22,11 @@ rule metrics_score:
         mem_mb=16_000,
         runtime=240,
         gpu=lambda wildcards: gpus("metrics", wildcards.model),
+    params:
+        spec=spec("metrics"),
+        code=code("genaccel.metrics", FEATURES.module(CONFIG.metrics.features)),
+    message:
+        "Scoring {wildcards.model} with {wildcards.sampler}"
     shell:
         "python -m genaccel.metrics --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --manifest {input.manifest:q} --samples {input.samples:q} --run {output.run:q}"
@@ -34,14 +34,10 @@ rule metrics_score:
 
 
 rule metrics_table:
-    message:
-        "Gathering the scores"
     input:
         each_sample(f"{RESULTS}/metrics/{{model}}/{{sampler}}.json"),
     output:
         f"{RESULTS}/metrics/metrics.csv",
-    params:
-        code=code("genaccel.table"),
     log:
         f"{LOGS}/metrics/table.log",
     conda:
@@ -49,5 +45,9 @@ rule metrics_table:
     resources:
         mem_mb=2_000,
         runtime=10,
+    params:
+        code=code("genaccel.table"),
+    message:
+        "Gathering the scores"
     shell:
         "python -m genaccel.table --code {params.code} --out {output:q} {input:q} 2>&1 | tee {log:q}"

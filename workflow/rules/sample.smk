@@ -4,17 +4,12 @@ rule sample:
 
 
 rule sample_volumes:
-    message:
-        "Sampling {wildcards.model} with {wildcards.sampler}"
     input:
         manifest=lambda wildcards: manifest_of(wildcards.model),
         volumes=lambda wildcards: volumes_of(wildcards.model),
         weights=rules.train_model.output.weights,
     output:
         directory(f"{RESULTS}/sample/{{model}}/{{sampler}}"),
-    params:
-        spec=spec("sample"),
-        code=code("genaccel.sample", lambda wildcards: SAMPLERS.module(wildcards.sampler)),
     log:
         f"{LOGS}/sample/{{model}}-{{sampler}}.log",
     benchmark:
@@ -26,6 +21,11 @@ rule sample_volumes:
         mem_mb=32_000,
         runtime=1440,
         gpu=lambda wildcards: gpus("sample", wildcards.model),
+    params:
+        spec=spec("sample"),
+        code=code("genaccel.sample", lambda wildcards: SAMPLERS.module(wildcards.sampler)),
+    message:
+        "Sampling {wildcards.model} with {wildcards.sampler}"
     shell:
         "python -m genaccel.sample --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --manifest {input.manifest:q} --weights {input.weights:q} --out {output:q} 2>&1 | tee {log:q}"

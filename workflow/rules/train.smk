@@ -4,8 +4,6 @@ rule train:
 
 
 rule train_model:
-    message:
-        "Training {wildcards.model}"
     input:
         manifest=lambda wildcards: manifest_of(wildcards.model),
         volumes=lambda wildcards: volumes_of(wildcards.model),
@@ -14,11 +12,6 @@ rule train_model:
         weights=f"{RESULTS}/train/{{model}}/weights.safetensors",
         loss=f"{RESULTS}/train/{{model}}/loss.csv",
         run=f"{RESULTS}/train/{{model}}/run.json",
-    # Snakemake does not compare a param that takes `threads`: how often to write checkpoints reruns nothing.
-    params:
-        spec=spec("train"),
-        code=code("genaccel.train"),
-        conduct=lambda wildcards, threads: job(CONFIG, "conduct", model=wildcards.model).canonical(),
     log:
         f"{LOGS}/train/{{model}}.log",
     benchmark:
@@ -30,6 +23,13 @@ rule train_model:
         mem_mb=32_000,
         runtime=1440,
         gpu=lambda wildcards: gpus("train", wildcards.model),
+    # Snakemake does not compare a param that takes `threads`: how often to write checkpoints reruns nothing.
+    params:
+        spec=spec("train"),
+        code=code("genaccel.train"),
+        conduct=lambda wildcards, threads: job(CONFIG, "conduct", model=wildcards.model).canonical(),
+    message:
+        "Training {wildcards.model}"
     shell:
         "python -m genaccel.train --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --conduct {params.conduct:q} --manifest {input.manifest:q} --weights {output.weights:q} --loss {output.loss:q} --measurement {output.run:q}"

@@ -117,7 +117,9 @@ class CPU(Device):
         return "cpu"
 
     def lacks(self, capability: str) -> str | None:
-        return {"tf32": "a CPU has no TF32 tensor cores", "cuda_graphs": "CUDA graphs need an NVIDIA GPU"}.get(capability)
+        return {"tf32": "a CPU has no TF32 tensor cores", "cuda_graphs": "CUDA graphs need an NVIDIA GPU"}.get(
+            capability
+        )
 
     def _precision_units(self) -> dict[str, Any]:
         return {"matmul": torch.backends.mkldnn.matmul, "convolution": torch.backends.mkldnn.conv}

@@ -49,7 +49,9 @@ class Result(Spec):
 
     metric: str
     unit: str = Field(description="SI unit, or 1 for a ratio")
-    case: dict[str, str | int | float] = Field(default={}, description="what tells this cell from others: size, batch...")
+    case: dict[str, str | int | float] = Field(
+        default={}, description="what tells this cell from others: size, batch..."
+    )
     values: tuple[float, ...] = Field(default=(), description="raw repeats, in order, warm-up left out")
     first_call: float | None = Field(default=None, description="the very first call, compilation and all")
     warmup: tuple[float, ...] = Field(default=(), description="calls between the first and the repeats")

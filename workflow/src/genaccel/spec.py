@@ -154,9 +154,7 @@ def _message(fault: Any, owner: type[Spec]) -> str:
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(fault['loc'][-1], owner.model_fields)}"
     if kind in ("int_type", "float_type") and isinstance(value, str):
-        return (
-            f"{value!r} is text, not a number; YAML reads 1e-4 as text, so write 1.0e-4, and leave the quotes out"
-        )
+        return f"{value!r} is text, not a number; YAML reads 1e-4 as text, so write 1.0e-4, and leave the quotes out"
     if kind == "missing":
         return "missing; give it a value"
     if kind == "literal_error":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
 from genaccel.figures.spec import FigureJob, FiguresSpec

@@ -60,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             if len(todo) < len(wanted):
                 print(f"sample: {len(wanted) - len(todo)} of {len(wanted)} volumes are there from an earlier attempt")
             _sample(todo, folder, job, manifest, args.manifest, model, device, record)
-            volumes = [{"subject": s.subject, "sample": k, "volume": f"{volume_name(s, k)}.safetensors"} for s, k in wanted]
+            volumes = [
+                {"subject": s.subject, "sample": k, "volume": f"{volume_name(s, k)}.safetensors"} for s, k in wanted
+            ]
             index = record | {"seed": job.sample.seed, "volumes": volumes}
             (folder / "index.json").write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
         print(f"sample: wrote {len(wanted)} volumes to {args.out}")
@@ -92,7 +94,8 @@ def _sample(
             for (subject, k), seed, image in zip(batch, seeds, images, strict=True):
                 if not torch.isfinite(image).all():
                     raise SpecError(
-                        f"the volume of {subject.subject} is not finite; train longer, or sample in fp32 (sample.precision)"
+                        f"the volume of {subject.subject} is not finite; train longer, or sample in fp32 "
+                        "(sample.precision)"
                     )
                 volume = from_model(image, job.model.axes).numpy()
                 write_volume(folder, subject, k, volume, job.model.image, record | {"seed": seed})

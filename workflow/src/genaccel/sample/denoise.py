@@ -33,7 +33,9 @@ def denoiser(
     def denoise(x: Tensor, t: Tensor) -> Tensor:
         with torch.inference_mode(), device.autocast(precision):
             inputs = torch.cat([x, condition], dim=1)
-            predicted = in_fixed_batches(model, inputs, t, device.fixed_batch) if device.fixed_batch else model(inputs, t)
+            predicted = (
+                in_fixed_batches(model, inputs, t, device.fixed_batch) if device.fixed_batch else model(inputs, t)
+            )
         device.mark_step()
         after()
         return predicted.float()

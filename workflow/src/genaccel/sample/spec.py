@@ -16,7 +16,10 @@ class SampleSpec(Spec):
 
     samplers: tuple[str, ...] = setting(("ddim",), "samplers to run, each on its own", example=("ddpm",), min_length=1)
     steps: int | None = setting(
-        20, "network evaluations a volume; null: every step of the schedule. ddpm always uses every step", example=2, ge=1
+        20,
+        "network evaluations a volume; null: every step of the schedule. ddpm always uses every step",
+        example=2,
+        ge=1,
     )
     eta: float = setting(0.0, "noise of ddim: 0 deterministic, 1 ancestral", example=0.5, ge=0, le=1)
     split: Literal["train", "validation", "test"] = setting("test", "whose masks to sample", example="train")

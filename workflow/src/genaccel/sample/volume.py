@@ -30,7 +30,12 @@ def is_written(folder: Path, subject: Subject, sample: int) -> bool:
 
 
 def write_volume(
-    folder: Path, subject: Subject, sample: int, image: NDArray[np.float32], modalities: Sequence[str], record: dict[str, Any]
+    folder: Path,
+    subject: Subject,
+    sample: int,
+    image: NDArray[np.float32],
+    modalities: Sequence[str],
+    record: dict[str, Any],
 ) -> None:
     """Writes ``<subject>-<sample>`` as safetensors, one NIfTI a modality, and a JSON side-car.
 

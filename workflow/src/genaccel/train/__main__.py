@@ -68,7 +68,9 @@ def _training(job: TrainJob, manifest: str, device: Device, process) -> Training
     if job.train.weights:
         model.load_state_dict(load_weights(job.train.weights, job.model))
     volumes = Volumes(manifest, "train", job.model)
-    return Training(model.to(device.torch), job.train, volumes, Schedule(job.model.timesteps).to(device.torch), device, process)
+    return Training(
+        model.to(device.torch), job.train, volumes, Schedule(job.model.timesteps).to(device.torch), device, process
+    )
 
 
 def _checkpoints(job: TrainJob, manifest: str, folder: str) -> Checkpoints:
@@ -99,7 +101,9 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
             step = training.step_number
             if step % FLUSH == 0 or step == spec.steps:
                 training.flush()
-                progress.set_postfix_str(f"loss {training.losses[-1]:.4f}, {training.rates[-1]:.2f} volumes/s", refresh=False)
+                progress.set_postfix_str(
+                    f"loss {training.losses[-1]:.4f}, {training.rates[-1]:.2f} volumes/s", refresh=False
+                )
             progress.update()
             if rank > 0:
                 continue
@@ -110,7 +114,9 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
                 saved, last_good = time.monotonic(), step
             if stop.signal and step < spec.steps:
                 # The pipe that shows this may be gone already; the checkpoint is safe either way.
-                sys.stderr.write(f"train: stopped by signal {stop.signal} after step {step}; the next run goes on there\n")
+                sys.stderr.write(
+                    f"train: stopped by signal {stop.signal} after step {step}; the next run goes on there\n"
+                )
                 sys.stderr.flush()
                 os._exit(128 + stop.signal)
     except LossNotFinite as error:
@@ -125,7 +131,9 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
     spec, n = job.train, len(training.volumes)
     batch = spec.batch * spec.accumulate * training.process.world
     memory = _predicted_memory(job)
-    print(f"train: {sum(p.numel() for p in training.model.parameters()) / 1e6:.1f} M parameters on {training.device.name}")
+    print(
+        f"train: {sum(p.numel() for p in training.model.parameters()) / 1e6:.1f} M parameters on {training.device.name}"
+    )
     print(f"train: predicted peak memory {memory / 2**30:.2f} GiB a device")
     print(
         f"train: {n} volumes, {batch} an optimizer step: {n / batch:.1f} steps an epoch; {spec.steps} steps in all "
@@ -135,7 +143,9 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
     if key == checkpoints.key:
         print(f"train: goes on from step {training.step_number}")
     elif key:
-        print(f"train: goes on from step {training.step_number} of checkpoint {key}, accepted by train.accept_checkpoint")
+        print(
+            f"train: goes on from step {training.step_number} of checkpoint {key}, accepted by train.accept_checkpoint"
+        )
     else:
         for line in checkpoints.why_afresh():
             print(f"train: starts afresh: {line}")
@@ -147,7 +157,9 @@ def _predicted_memory(job: TrainJob) -> int:
     return training_memory(job.model, spec.batch, spec.precision, spec.gradient_checkpointing).total
 
 
-def _write(training: Training, job: TrainJob, device: Device, args, effective, resumed: str | None, seconds: float) -> None:
+def _write(
+    training: Training, job: TrainJob, device: Device, args, effective, resumed: str | None, seconds: float
+) -> None:
     losses = training.losses
     run = Run(
         stage="train",
@@ -170,9 +182,16 @@ def _write(training: Training, job: TrainJob, device: Device, args, effective, r
     with atomic_file(args.loss) as partial, open(partial, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["step", "loss", "volumes_per_s"])
-        writer.writerows((i, f"{loss:.9g}", f"{rate:.6g}") for i, (loss, rate) in enumerate(zip(losses, training.rates, strict=True), 1))
+        writer.writerows(
+            (i, f"{loss:.9g}", f"{rate:.6g}")
+            for i, (loss, rate) in enumerate(zip(losses, training.rates, strict=True), 1)
+        )
     write_run(args.measurement, run)
-    save_weights(args.weights, training.ema.weights, {"spec_sha256": run.spec_sha256, "steps": training.step_number, "timesteps": job.model.timesteps})
+    save_weights(
+        args.weights,
+        training.ema.weights,
+        {"spec_sha256": run.spec_sha256, "steps": training.step_number, "timesteps": job.model.timesteps},
+    )
     print(f"train: wrote {args.weights}")
 
 
@@ -185,12 +204,16 @@ def _workload(job: TrainJob, manifest: str) -> dict:
 def _results(training: Training, job: TrainJob, device: Device, seconds: float):
     case = {"size": "x".join(map(str, job.model.shape)), "batch": job.train.batch}
     yield Result(metric="training_time", unit="s", case=case, values=(seconds,), seed=job.train.seed)
-    yield Result(metric="peak_memory", unit="B", case=case, values=(float(device.peak_memory_bytes()),), seed=job.train.seed)
+    yield Result(
+        metric="peak_memory", unit="B", case=case, values=(float(device.peak_memory_bytes()),), seed=job.train.seed
+    )
     predicted = float(_predicted_memory(job))
     yield Result(metric="predicted_peak_memory", unit="B", case=case, values=(predicted,), seed=job.train.seed)
     if training.losses:
         tail = training.losses[-TAIL:]
-        yield Result(metric="final_loss", unit="1", case=case, values=(sum(tail) / len(tail),), n=len(tail), seed=job.train.seed)
+        yield Result(
+            metric="final_loss", unit="1", case=case, values=(sum(tail) / len(tail),), n=len(tail), seed=job.train.seed
+        )
 
 
 if __name__ == "__main__":

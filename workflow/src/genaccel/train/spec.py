@@ -39,7 +39,8 @@ class TrainSpec(Spec):
     checkpoint: CheckpointSpec = setting(CheckpointSpec(), "resumable checkpoints", example=None)
     weights: str | None = setting(
         None,
-        "weights to start from: published Med-DDPM (.pt) or this workflow's (.safetensors); steps: 0 uses them as they are",
+        "weights to start from: published Med-DDPM (.pt) or this workflow's (.safetensors); steps: 0 uses them as "
+        "they are",
         example="weights/model_128x128.pt",
     )
     accept_checkpoint: str | None = setting(
