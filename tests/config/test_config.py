@@ -39,7 +39,7 @@ def model(**settings):
             "metrics.features: unknown feature network 'deepbat'; did you mean `deepbet`?",
         ),
         ({"metrics": {"ssim_window": 8}}, "metrics.ssim_window: 8 is even; use an odd side such as 9"),
-        ({"metrics": {"ssim_window": 33}}, "exceeds the shortest side of data.simulated.shape [24, 24, 24]"),
+        ({"metrics": {"ssim_window": 33}}, "exceeds the shortest side of data.simulated.shape [20, 20, 20]"),
         ({"device": "cdua"}, "device: unknown value 'cdua'; did you mean `cuda`?"),
         ({"study": "a/b"}, "study: 'a/b' cannot name a folder"),
         ({"data": {"a b": {}}}, "data: 'a b' cannot name a folder"),

@@ -27,6 +27,16 @@ def config_errors():
         raise WorkflowError(f"This study cannot run:\n{error}") from None
 
 
+def reference_devices():
+    """Devices with committed measurements. A dry run would not notice a missing table, so it is noticed here."""
+    devices = sorted(path.name for path in Path("results/reference").glob("*") if path.is_dir())
+    for device in devices:
+        for table in ("metrics.csv", "loss.csv"):
+            if not Path("results/reference", device, table).is_file():
+                raise WorkflowError(f"results/reference/{device} has no {table}; `git checkout` brings it back")
+    return devices
+
+
 with config_errors():
     CONFIG = compose(config)
 
@@ -34,6 +44,7 @@ RESULTS = f"results/{CONFIG.study}"
 LOGS = f"logs/{CONFIG.study}"
 DATASETS = sorted({model.data for model in CONFIG.models.values()})
 MODELS = sorted(CONFIG.models)
+REFERENCES = reference_devices()
 ENVIRONMENT = "../../envs/cpu.yaml"
 
 # Jobs run this checkout's library whatever is installed, with the Python that runs Snakemake. Under
@@ -52,6 +63,7 @@ wildcard_constraints:
     dataset="|".join(map(re.escape, DATASETS)),
     model="|".join(map(re.escape, MODELS)),
     sampler="|".join(map(re.escape, SAMPLERS.names())),
+    device="[a-z0-9-]+",
 
 
 def spec(stage, **names):

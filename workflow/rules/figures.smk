@@ -125,3 +125,36 @@ rule figures_metric_table:
     shell:
         "python -m genaccel.figures.metric_table --spec {params.spec:q} --code {params.code}"
         " --table {input.table:q} --out {output.figure:q} --summary {output.summary:q} 2>&1 | tee {log:q}"
+
+
+rule reference:
+    input:
+        expand(f"results/figures/{{device}}/metric_table.{FORMAT}", device=REFERENCES),
+        expand(f"results/figures/{{device}}/loss_curve.{FORMAT}", device=REFERENCES),
+    message:
+        "The figures of the committed measurements are in results/figures"
+
+
+use rule figures_metric_table as reference_metric_table with:
+    input:
+        table="results/reference/{device}/metrics.csv",
+    output:
+        figure=f"results/figures/{{device}}/metric_table.{FORMAT}",
+        summary="results/figures/{device}/metric_table.csv",
+    log:
+        "logs/reference/metric_table-{device}.log",
+    params:
+        spec=spec("figure", name="{device}"),
+        code=code("genaccel.figures.metric_table"),
+
+
+use rule figures_loss_curve as reference_loss_curve with:
+    input:
+        loss="results/reference/{device}/loss.csv",
+    output:
+        f"results/figures/{{device}}/loss_curve.{FORMAT}",
+    log:
+        "logs/reference/loss_curve-{device}.log",
+    params:
+        spec=spec("figure", name="{device}"),
+        code=code("genaccel.figures.loss_curve"),

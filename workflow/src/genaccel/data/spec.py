@@ -78,7 +78,7 @@ class DataSpec(Spec):
         example="nonzero",
     )
     shape: tuple[Side, Side, Side] = setting(
-        (24, 24, 24), "voxels of the prepared grid along R, A, S", example=(48, 48, 32)
+        (20, 20, 20), "voxels of the prepared grid along R, A, S", example=(48, 48, 32)
     )
     fit: Literal["resample", "crop_pad"] = setting(
         "resample", "how a volume gets onto the grid; crop_pad keeps its voxels as they are", example="crop_pad"

@@ -11,7 +11,7 @@ from genaccel.spec import Spec, setting
 class EMASpec(Spec):
     """Exponential moving average of the weights; its weights are what sampling uses."""
 
-    decay: float = setting(0.98, "weight of the old average; published: 0.995", example=0.995, ge=0, lt=1)
+    decay: float = setting(0.95, "weight of the old average; published: 0.995", example=0.995, ge=0, lt=1)
     start: int = setting(20, "steps during which the average is a copy; published: 2000", example=10, ge=0)
     interval: int = setting(1, "steps between updates; published: 10", example=10, ge=1)
 
@@ -26,10 +26,10 @@ class CheckpointSpec(Spec):
 class TrainSpec(Spec):
     """Training of the noise predictor."""
 
-    steps: int = setting(150, "optimizer steps in all (the published code calls them epochs)", example=400, ge=0)
+    steps: int = setting(220, "optimizer steps in all (the published code calls them epochs)", example=400, ge=0)
     batch: int = setting(2, "volumes a device and micro-step", example=1, ge=1)
     accumulate: int = setting(1, "micro-steps an optimizer step; published: 2", example=2, ge=1)
-    learning_rate: float = setting(1e-3, "Adam's step size; published: 1.0e-5", example=1e-4, gt=0)
+    learning_rate: float = setting(2e-3, "Adam's step size; published: 1.0e-5", example=1e-4, gt=0)
     precision: Literal["fp32", "tf32", "bf16"] = setting(
         "fp32", "arithmetic; weights, optimizer and average stay FP32", example="tf32"
     )
