@@ -84,7 +84,7 @@ def test_accumulating_two_volumes_is_a_batch_of_two(job, arguments, tiny_model, 
     main(second)
     a, b = weights(first), weights(second)
     for name in a:
-        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-4)
 
 
 def test_two_processes_train_as_one_with_twice_the_batch(job, arguments, tiny_model):
@@ -97,7 +97,7 @@ def test_two_processes_train_as_one_with_twice_the_batch(job, arguments, tiny_mo
     assert done.returncode == 0, output
     a, b = weights(alone), weights(together)
     for name in a:
-        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-4)
     assert read_run(together[together.index("--measurement") + 1]).n_devices == 2
 
 

@@ -34,10 +34,11 @@ def provenance(device: Device, code: str, *, precision: dict[str, str], **parall
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    changes = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "code": code,
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "dirty": None if changes is None else bool(changes),
         "python": platform.python_version(),
         "packages": versions,
         "torch_build": torch.__version__,

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator, model_validator
 
@@ -17,8 +17,9 @@ from genaccel.metrics.spec import MetricsJob, MetricsSpec
 from genaccel.sample.samplers import SAMPLERS
 from genaccel.sample.spec import SampleJob, SampleSpec
 from genaccel.spec import Spec, SpecError, nearest, setting
-from genaccel.train.spec import Conduct, TrainJob, TrainSpec
+from genaccel.train.spec import Conduct, TrainBlock, TrainJob, TrainSpec
 
+Part = TypeVar("Part", TrainSpec, Conduct)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -39,7 +40,7 @@ class Config(Spec):
     )
     data: dict[str, DataSpec] = setting({"simulated": DataSpec()}, "data sets by name", example=None, min_length=1)
     models: dict[str, ModelSpec] = setting({"med_ddpm": ModelSpec()}, "models by name", example=None, min_length=1)
-    train: TrainSpec = setting(TrainSpec(), "stage train", example=None)
+    train: TrainBlock = setting(TrainBlock(), "stage train", example=None)
     sample: SampleSpec = setting(SampleSpec(), "stage sample", example=None)
     metrics: MetricsSpec = setting(MetricsSpec(), "stage metrics", example=None)
     figures: FiguresSpec = setting(FiguresSpec(), "stage figures", example=None)
@@ -95,7 +96,7 @@ def compose(raw: Mapping[str, Any]) -> Config:
 
 def stage_settings(config: Config, model: str, stage: Literal["train", "sample"]) -> Any:
     """A stage's settings for one model: the stage's block with the model's differences on top."""
-    block: TrainSpec | SampleSpec = getattr(config, stage)
+    block: TrainBlock | SampleSpec = getattr(config, stage)
     differences = getattr(config.models[model], stage)
     return type(block).build(_merge(block.model_dump(mode="json"), differences), where=f"models.{model}.{stage}")
 
@@ -141,13 +142,17 @@ def data_job(config: Config, dataset: str) -> DataJob:
 
 
 def train_job(config: Config, model: str) -> TrainJob:
-    train = stage_settings(config, model, "train").model_copy(update=dict(Conduct()))
-    return TrainJob(device=config.device, model=medddpm(config, model), train=train)
+    return TrainJob(device=config.device, model=medddpm(config, model), train=_part(config, model, TrainSpec))
 
 
 def conduct_job(config: Config, model: str) -> Conduct:
-    train = stage_settings(config, model, "train")
-    return Conduct(**{name: getattr(train, name) for name in Conduct.model_fields})
+    return _part(config, model, Conduct)
+
+
+def _part(config: Config, model: str, part: type[Part]) -> Part:
+    """One of the two halves of the block `train`, for one model."""
+    block = stage_settings(config, model, "train")
+    return part(**{name: getattr(block, name) for name in part.model_fields})
 
 
 def sample_job(config: Config, model: str, sampler: str) -> SampleJob:

@@ -65,7 +65,7 @@ def training_memory(
     (about 0.5 GiB outside the allocator), DDP's buckets (as many bytes as the gradients), and Adam's temporaries,
     for which the activations have made room by then. A compiled network needs less.
 
-    On an H200 the published networks' steps stayed within 3% of it (``torch.cuda.max_memory_allocated``).
+    On an H200 the allocator's measured peaks of the published networks' steps stayed within 3% of it.
 
     Args:
         spec: network and grid.

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "model": Path(args.out).parent.name,
             "sampler": job.sampler,
             "steps": job.sample.steps or job.model.timesteps,
-            "eta": job.sample.eta,
+            "eta": job.sample.eta if "eta" in SAMPLERS.options(job.sampler) else None,
             "split": job.sample.split,
             "device": device.name,
             "spec_sha256": job.sha256(),

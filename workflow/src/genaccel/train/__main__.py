@@ -196,9 +196,7 @@ def _write(
 
 
 def _workload(job: TrainJob, manifest: str) -> dict:
-    content = job.model_dump(mode="json", exclude={"device"})
-    del content["train"]["checkpoint"], content["train"]["accept_checkpoint"]
-    return content | {"manifest_sha256": file_sha256(manifest)}
+    return job.model_dump(mode="json", exclude={"device"}) | {"manifest_sha256": file_sha256(manifest)}
 
 
 def _results(training: Training, job: TrainJob, device: Device, seconds: float):

@@ -16,7 +16,7 @@ import torch
 from genaccel.atomic import atomic_file
 from genaccel.code import code
 from genaccel.spec import SpecError, nearest
-from genaccel.train.spec import Conduct, TrainJob
+from genaccel.train.spec import TrainJob
 
 KEEP = 2
 """Checkpoints kept: the newest, and the one before in case the newest cannot be read."""
@@ -24,9 +24,9 @@ KEEP = 2
 CODE = ("genaccel.train.loop", "genaccel.med_ddpm.unet", "genaccel.med_ddpm.schedule")
 """Modules whose closure decides what a step computes."""
 
-NOT_IN_KEY = {"steps", "weights", *Conduct.model_fields}
-"""Settings of `train` that do not change its course: how far it goes, how it is carried out, and the path of
-the starting weights, whose content counts instead."""
+NOT_IN_KEY = {"steps", "weights"}
+"""Settings of `train` that do not change its course: how far it goes, and the path of the starting weights,
+whose content counts instead."""
 
 
 def parts_of_key(job: TrainJob, manifest_sha256: str, weights_sha256: str | None) -> dict[str, str]:

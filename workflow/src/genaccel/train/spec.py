@@ -36,30 +36,32 @@ class TrainSpec(Spec):
     gradient_checkpointing: bool = setting(False, "recompute activations to save memory", example=True)
     processes: int = setting(1, "devices to train on, one process each (DDP)", example=2, ge=1)
     ema: EMASpec = setting(EMASpec(), "moving average of the weights", example=None)
-    checkpoint: CheckpointSpec = setting(CheckpointSpec(), "resumable checkpoints", example=None)
     weights: str | None = setting(
         None,
         "weights to start from: published Med-DDPM (.pt) or this workflow's (.safetensors); steps: 0 uses them as "
         "they are",
         example="weights/model_128x128.pt",
     )
+    seed: int = setting(0, "seed of initial weights, data order, steps and noise", example=1, ge=0)
+
+
+class Conduct(Spec):
+    """How training is carried out, which never changes what it makes: these settings rerun nothing."""
+
+    checkpoint: CheckpointSpec = setting(CheckpointSpec(), "resumable checkpoints", example=None)
     accept_checkpoint: str | None = setting(
         None,
         "key of a checkpoint to go on from although data or code changed since; the log names the key",
         example="0123456789abcdef",
     )
-    seed: int = setting(0, "seed of initial weights, data order, steps and noise", example=1, ge=0)
 
 
-class Conduct(Spec):
-    """Settings of `train` that change how a job is carried out, never what it makes; they rerun nothing."""
-
-    checkpoint: CheckpointSpec = CheckpointSpec()
-    accept_checkpoint: str | None = None
+class TrainBlock(Conduct, TrainSpec):
+    """The config's block `train`."""
 
 
 class TrainJob(Spec):
-    """What the rule `train_model` passes; the settings of ``Conduct`` come apart and have their defaults here."""
+    """What the rule `train_model` passes, beside ``Conduct``."""
 
     device: str
     model: MedDDPMSpec
