@@ -12,6 +12,8 @@ import yaml
 from genaccel.code import closure
 from genaccel.config.compose import Config, compose
 from genaccel.config.keys import CONSUMERS, FOLLOWERS, changed, followed_by, keys, reruns
+from genaccel.spec import SpecError
+from genaccel.why import print_reasons, reasons
 
 TINY = "tests/config/tiny.yaml"
 RULES = {*CONSUMERS, "metrics_table"}
@@ -147,14 +149,42 @@ def test_a_deleted_figure_is_drawn_again_and_its_deleted_input_made_again(needed
     assert needed() == set()
 
 
-def test_why_names_the_setting_and_the_module(finished, monkeypatch):
-    from genaccel.why import reasons
-
+def test_why_names_the_setting(finished, monkeypatch):
     monkeypatch.chdir(finished)
-    config = changed(tiny(finished), "sample.steps", 2)
-    Path("tests/config/why.yaml").write_text(yaml.safe_dump(config))
-    assert dict(reasons("tests/config/why.yaml"))["sample_volumes model=tiny sampler=ddim"] == ["sample.steps: 3 -> 2"]
-    assert "train_model model=tiny" not in dict(reasons("tests/config/why.yaml"))
+    Path("tests/config/why.yaml").write_text(yaml.safe_dump(changed(tiny(finished), "sample.steps", 2)))
+    found = dict(reasons("tests/config/why.yaml"))
+    assert found["sample_volumes model=tiny sampler=ddim"] == ["sample.steps: 3 -> 2"]
+    assert found["metrics_score model=tiny sampler=ddim"] == ["reads what another job above makes anew"]
+    assert "train_model model=tiny" not in found
+
+
+def test_why_names_the_module(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished)
+    monkeypatch.setattr("genaccel.why.ROOT", finished / "workflow/src")
+    path = finished / "workflow/src/genaccel/train/ema.py"
+    before, stamp = path.read_bytes(), path.stat()
+    try:
+        path.write_bytes(before + b"\n_edited = 1\n")
+        print_reasons(TINY)
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    shown = capsys.readouterr()
+    assert shown.out.startswith("train_model model=tiny: module genaccel.train.ema was edited\n")
+    assert not shown.err
+
+
+def test_why_says_when_there_is_nothing(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished)
+    print_reasons(TINY)
+    assert capsys.readouterr().out == "Nothing would run: everything is up to date.\n"
+
+
+def test_why_shows_a_fault_in_the_study(finished, monkeypatch):
+    monkeypatch.chdir(finished)
+    Path("tests/config/why.yaml").write_text("trian: {}\n")
+    with pytest.raises(SpecError, match="trian: unknown key; did you mean `train`"):
+        reasons("tests/config/why.yaml")
 
 
 def test_a_broken_sample_table_is_an_error_and_never_up_to_date(finished, snakemake):

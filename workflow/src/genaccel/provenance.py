@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import socket
@@ -41,6 +42,7 @@ def provenance(device: Device, code: str, *, precision: dict[str, str], **parall
         "dirty": None if changes is None else bool(changes),
         "python": platform.python_version(),
         "packages": versions,
+        "environment_sha256": _environment_sha256(),
         "torch_build": torch.__version__,
         "device": device.describe(),
         "precision": precision,
@@ -49,6 +51,12 @@ def provenance(device: Device, code: str, *, precision: dict[str, str], **parall
         "slurm": {name: os.environ[name] for name in SLURM if name in os.environ},
         "command": sys.argv[0].rsplit("/", 2)[-2:],
     }
+
+
+def _environment_sha256() -> str:
+    """Hash over name and version of everything installed: two runs with one hash had the same software."""
+    installed = sorted(f"{d.metadata['Name']}=={d.version}".lower() for d in metadata.distributions())
+    return hashlib.sha256("\n".join(installed).encode()).hexdigest()
 
 
 def _git(*command: str) -> str | None:

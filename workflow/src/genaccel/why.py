@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from genaccel.code import ROOT, module_hashes
+from genaccel.spec import SpecError
 
 RECORDS = Path(".snakemake/genaccel/code")
 """Where ``record_code`` keeps which modules a hash stood for."""
@@ -29,25 +32,32 @@ def record_code(code_hash: str, entries: tuple[str, ...], root: Path = ROOT) -> 
 
 def print_reasons(config: str) -> None:
     """Prints each job that would run with its reasons; nothing is run."""
-    lines = list(reasons(config))
+    lines = reasons(config)
     if not lines:
         print("Nothing would run: everything is up to date.")
     for job, why in lines:
         print(f"{job}: {'; '.join(why)}")
 
 
-def reasons(config: str) -> Iterator[tuple[str, list[str]]]:
-    """Jobs that would run, in order, each with its reasons."""
-    from snakemake.api import (
-        ConfigSettings,
-        DAGSettings,
-        OutputSettings,
-        ResourceSettings,
-        SnakemakeApi,
-    )
-    from snakemake.settings.enums import Quietness
+def reasons(config: str) -> list[tuple[str, list[str]]]:
+    """Jobs that would run, in order, each with its reasons.
 
-    with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
+    Raises:
+        SpecError: Snakemake found a fault in the study; holds what it said.
+    """
+    said = io.StringIO()
+    try:
+        # A dry run prints its whole plan, whatever it is told about being quiet.
+        with redirect_stderr(said), redirect_stdout(said):
+            return list(_dry_run(config))
+    except Exception as error:
+        raise SpecError(f"{error}\n{said.getvalue()}".strip()) from None
+
+
+def _dry_run(config: str) -> Iterator[tuple[str, list[str]]]:
+    from snakemake.api import ConfigSettings, DAGSettings, OutputSettings, ResourceSettings, SnakemakeApi
+
+    with SnakemakeApi(OutputSettings(dryrun=True)) as api:
         workflow = api.workflow(
             resource_settings=ResourceSettings(cores=1),
             config_settings=ConfigSettings(configfiles=[Path(config)]),
@@ -123,7 +133,7 @@ def _changed_modules(old: str | None, new: str | None) -> Iterator[str]:
         yield f"code: {old} -> {new}"
         return
     before = record["modules"]
-    after = module_hashes(*record["entries"])
+    after = module_hashes(*record["entries"], root=ROOT)
     for module in sorted(before.keys() | after.keys()):
         if module not in before:
             yield f"module {module} is imported now"

@@ -1,0 +1,56 @@
+"""Outputs that appear whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from genaccel.atomic import atomic_directory, atomic_file, file_sha256
+
+
+def test_a_file_appears_whole_under_its_name_only(tmp_path):
+    with atomic_file(tmp_path / "deep" / "x.nii.gz") as partial:
+        partial.write_text("new")
+        assert partial.name.endswith(".nii.gz")
+        assert not (tmp_path / "deep" / "x.nii.gz").exists()
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["x.nii.gz"]
+
+
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_file(path) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_replaces_the_old_one_whole(tmp_path):
+    for name in ("a", "b"):
+        with atomic_directory(tmp_path / "out") as folder:
+            (folder / name).touch()
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["b"]
+
+
+def test_without_a_key_an_error_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out") as folder:
+        (folder / "a").touch()
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("second", "kept"), [("k1", True), ("k2", False)])
+def test_an_unfinished_folder_is_gone_on_with_under_its_key_alone(tmp_path, second, kept):
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out", "k1") as folder:
+        (folder / "a").touch()
+        raise RuntimeError
+    with atomic_directory(tmp_path / "out", second) as folder:
+        assert (folder / "a").exists() is kept
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_hash_is_sha256_of_the_bytes(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert file_sha256(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
