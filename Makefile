@@ -36,6 +36,7 @@ why: install ## What would run again and why, down to the module or setting that
 
 figures: install ## Redraws the figures of the committed measurements into results/figures/; needs no GPU.
 	@python -m snakemake reference --cores 1 --quiet rules
+	@ls -1 results/figures/*/*
 
 test: install ## The tests; ARGS=tests/train passes arguments on to pytest.
 	@python -m pytest $(ARGS)

@@ -8,7 +8,9 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-NAMES = ("cpu", "cuda", "gaudi")
+from genaccel.measurement import read_run
+
+NAMES = ("cpu", "cuda", "gaudi", "cuda-reference")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def test_the_lock_pins_exactly_and_once(pins):
 
 def test_a_package_has_one_version_in_all_environments(pins):
     versions: dict[str, set[str]] = {}
-    for name in NAMES:
+    for name in ("cpu", "cuda", "gaudi"):
         for line in pins(f"{name}.txt"):
             requirement = Requirement(line)
             versions.setdefault(requirement.name.lower(), set()).add(str(requirement.specifier))
@@ -61,3 +63,13 @@ def test_the_package_admits_what_is_pinned(root, pins):
 
 def test_no_gaudi_pin_replaces_the_containers_torch(pins):
     assert not [line for line in pins("gaudi.txt") if Requirement(line).name == "torch"]
+
+
+def test_the_reference_pins_are_what_the_committed_measurements_ran_with(root, pins):
+    ran = [read_run(path).provenance for path in (root / "results/reference").glob("*/runs/*.json")]
+    assert ran
+    everything = pins("cuda-reference.txt") + pins("carriers.txt")
+    pinned = {Requirement(line).name.lower(): line.split("==")[1] for line in everything}
+    for provenance in ran:
+        assert provenance["packages"].items() <= pinned.items()
+        assert provenance["python"].startswith("3.12.")

@@ -146,6 +146,8 @@ use rule figures_metric_table as reference_metric_table with:
     params:
         spec=spec("figure", name="{device}"),
         code=code("genaccel.figures.metric_table"),
+    message:
+        "Drawing the scores measured on {wildcards.device}"
 
 
 use rule figures_loss_curve as reference_loss_curve with:
@@ -158,3 +160,5 @@ use rule figures_loss_curve as reference_loss_curve with:
     params:
         spec=spec("figure", name="{device}"),
         code=code("genaccel.figures.loss_curve"),
+    message:
+        "Drawing the loss measured on {wildcards.device}"

@@ -35,11 +35,11 @@ def provenance(device: Device, code: str, *, precision: dict[str, str], **parall
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    changes = _git("status", "--porcelain", "--untracked-files=no")
+    commit = _git("rev-parse", "HEAD")
     return {
         "code": code,
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if changes is None else bool(changes),
+        "commit": commit,
+        "dirty": None if commit is None else bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": platform.python_version(),
         "packages": versions,
         "environment_sha256": _environment_sha256(),
