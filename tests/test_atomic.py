@@ -9,6 +9,17 @@ import pytest
 from genaccel.atomic import atomic_directory, atomic_file, file_sha256
 
 
+def killed(outcome, name="a"):
+    """Writes something through an atomic context and then dies."""
+    with pytest.raises(RuntimeError), outcome as partial:
+        _write_and_die(partial / name if partial.is_dir() else partial)
+
+
+def _write_and_die(path):
+    path.write_text("half")
+    raise RuntimeError
+
+
 def test_a_file_appears_whole_under_its_name_only(tmp_path):
     with atomic_file(tmp_path / "deep" / "x.nii.gz") as partial:
         partial.write_text("new")
@@ -20,9 +31,7 @@ def test_a_file_appears_whole_under_its_name_only(tmp_path):
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_file(path) as partial:
-        partial.write_text("half")
-        raise RuntimeError
+    killed(atomic_file(path))
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -35,17 +44,13 @@ def test_a_folder_replaces_the_old_one_whole(tmp_path):
 
 
 def test_without_a_key_an_error_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out") as folder:
-        (folder / "a").touch()
-        raise RuntimeError
+    killed(atomic_directory(tmp_path / "out"))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("second", "kept"), [("k1", True), ("k2", False)])
 def test_an_unfinished_folder_is_gone_on_with_under_its_key_alone(tmp_path, second, kept):
-    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "out", "k1") as folder:
-        (folder / "a").touch()
-        raise RuntimeError
+    killed(atomic_directory(tmp_path / "out", "k1"))
     with atomic_directory(tmp_path / "out", second) as folder:
         assert (folder / "a").exists() is kept
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

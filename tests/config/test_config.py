@@ -112,7 +112,7 @@ def test_the_papers_models_are_the_published_ones(root):
     ],
 )
 def test_each_resolved_config_is_what_was_frozen(root, name):
-    """A changed default shows here, so that it never retrains a model unseen. To accept: write the file anew."""
+    """A changed default shows here, so that it never retrains a model unseen. To accept: tests/config/freeze.py."""
     resolved = compose(yaml.safe_load((root / f"{name}.yaml").read_text())).model_dump(mode="json")
     frozen = root / "tests/config/resolved" / f"{name.split('/')[-1]}.json"
     assert resolved == json.loads(frozen.read_text())

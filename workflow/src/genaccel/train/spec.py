@@ -26,7 +26,7 @@ class CheckpointSpec(Spec):
 class TrainSpec(Spec):
     """Training of the noise predictor."""
 
-    steps: int = setting(220, "optimizer steps in all (the published code calls them epochs)", example=400, ge=0)
+    steps: int = setting(160, "optimizer steps in all (the published code calls them epochs)", example=400, ge=0)
     batch: int = setting(2, "volumes a device and micro-step", example=1, ge=1)
     accumulate: int = setting(1, "micro-steps an optimizer step; published: 2", example=2, ge=1)
     learning_rate: float = setting(2e-3, "Adam's step size; published: 1.0e-5", example=1e-4, gt=0)
