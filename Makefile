@@ -28,7 +28,7 @@ install: .venv/installed ## Sets up .venv; does nothing where it is up to date.
 demo: install ## Simulated MRI to trained model, scored samples, figures and a report, in minutes.
 	@genaccel run --config config/config.yaml --profile profiles/default --cores $(CORES)
 
-run: install ## The same for your study: make run CONFIG=config/mine.yaml PROFILE=profiles/slurm
+run: install ## The same for your study: make run CONFIG=config/mine.yaml
 	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores $(CORES) -- $(ARGS)
 
 why: install ## What would run again and why, down to the module or setting that changed: make why CONFIG=...

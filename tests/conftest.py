@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -14,6 +16,19 @@ ROOT = Path(__file__).parent.parent
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def sign():
+    """Puts the hashes of the volumes that a test wrote into its manifest: ``sign(manifest_path)``."""
+
+    def write(path: Path) -> None:
+        content = json.loads(path.read_text())
+        for subject in content["subjects"]:
+            subject["volume_sha256"] = hashlib.sha256((path.parent / subject["volume"]).read_bytes()).hexdigest()
+        path.write_text(json.dumps(content))
+
+    return write
 
 
 @pytest.fixture(scope="session")

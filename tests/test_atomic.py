@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 import pytest
 
@@ -26,6 +27,14 @@ def test_a_file_appears_whole_under_its_name_only(tmp_path):
         assert partial.name.endswith(".nii.gz")
         assert not (tmp_path / "deep" / "x.nii.gz").exists()
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["x.nii.gz"]
+
+
+def test_a_file_is_as_public_as_the_umask_says(tmp_path):
+    with atomic_file(tmp_path / "x") as partial:
+        partial.touch(mode=0o600)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from genaccel.cli import main
-from genaccel.run import _checkout, read_config
+from genaccel.config.reading import read_yaml
+from genaccel.run import _checkout, _living_snakemake
 from genaccel.spec import SpecError
 
 
@@ -42,12 +44,19 @@ def test_a_wrong_path_names_what_there_is(checkout, capsys, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a: [", "is no YAML"), ("", "holds no settings"), ("- a", "holds no settings")]
+    ("text", "message"),
+    [
+        ("a: [", "is no YAML"),
+        ("", "holds no settings"),
+        ("- a", "holds no settings"),
+        ("train: {steps: 1}\nsample: {}\ntrain: {batch: 1}", "line 3: the key `train` stands twice"),
+        ("train:\n  steps: 1\n  steps: 2", "line 3: the key `steps` stands twice"),
+    ],
 )
 def test_what_is_no_config_is_refused(checkout, text, message):
     Path("config/bad.yaml").write_text(text)
     with pytest.raises(SpecError, match=message):
-        read_config("config/bad.yaml")
+        read_yaml("config/bad.yaml")
 
 
 def test_a_second_run_in_one_checkout_is_refused_and_names_the_first(checkout):
@@ -60,3 +69,31 @@ def test_a_killed_runs_checkout_is_free_again(checkout):
     subprocess.run([sys.executable, "-c", program], check=False)
     with _checkout():
         pass
+
+
+def test_the_checkout_stays_taken_while_a_killed_runs_snakemake_lives(checkout):
+    program = (
+        "import os, subprocess, sys\nfrom genaccel.run import _checkout\n"
+        "with _checkout() as lock:\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], pass_fds=(lock,))\n"
+        "    print(child.pid, flush=True)\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    try:
+        with pytest.raises(SpecError, match="another run"), _checkout():
+            pass
+    finally:
+        os.kill(int(done.stdout), signal.SIGKILL)
+
+
+def test_a_snakemake_that_works_in_this_folder_is_found(checkout):
+    assert _living_snakemake() is None
+    (checkout / "snakemake").write_text("import time; print('up', flush=True); time.sleep(60)")
+    other = subprocess.Popen([sys.executable, "snakemake"], stdout=subprocess.PIPE, text=True)
+    try:
+        other.stdout.readline()
+        assert _living_snakemake() == other.pid
+    finally:
+        other.kill()
+        other.wait()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import jsonschema
 import pytest
 import yaml
 
-from genaccel.config.compose import Config, compose, conduct_job, data_job, medddpm, sample_job, train_job
+from genaccel.config.compose import Config, check_splits, compose, conduct_job, data_job, medddpm, sample_job, train_job
 from genaccel.config.files import write_generated
 from genaccel.spec import SpecError
 
@@ -44,6 +45,11 @@ def model(**settings):
         ({"study": "a/b"}, "study: 'a/b' cannot name a folder"),
         ({"data": {"a b": {}}}, "data: 'a b' cannot name a folder"),
         ({"data": {}}, "data: "),
+        ({"study": "reference"}, "study: results/reference belongs to the committed measurements"),
+        ({"data": {"simulated": {}, "mine": {}}}, "data.mine: no model learns from it; set models.<name>.data to mine"),
+        ({"train": {"learning_rate": float("inf")}}, "train.learning_rate: "),
+        ({"data": {"simulated": {"remap": {0: 1}}}}, "data.simulated.remap"),
+        (model(channel_multipliers=[]), "models.m.channel_multipliers: "),
         ({"data": {"simulated": {"split": {"train": 0.5}}}}, "the shares must add up to 1"),
         (
             model(base_channels=48),
@@ -140,15 +146,56 @@ def test_steps_and_eta_matter_only_to_samplers_that_take_them(sampler, matters):
 def test_a_sample_table_counts_by_its_content(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = compose({"data": {"simulated": {"samples": "t.tsv"}}})
-    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\n")
-    before = data_job(config, "simulated")
-    (tmp_path / "t.tsv").touch()
-    assert data_job(config, "simulated") == before
+    for name in ("m", "t", "m2", "t2"):
+        (tmp_path / name).touch()
     (tmp_path / "t.tsv").write_text("subject\tmask\tt1\na\tm\tt\n")
+    before = data_job(config, "simulated")
+    for name in ("t.tsv", "m", "t"):
+        (tmp_path / name).touch()
+    assert data_job(config, "simulated") == before
+    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\na\tm\tt\nb\tm2\tt2\n")
     assert data_job(config, "simulated") != before
+
+
+def test_a_replaced_image_counts_though_its_time_stamp_is_old(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = compose({"data": {"simulated": {"samples": "t.tsv"}}})
+    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\na\tm\tt\n")
+    for name in ("m", "t"):
+        (tmp_path / name).touch()
+    before = data_job(config, "simulated")
+    (tmp_path / "t").write_text("other")
+    os.utime(tmp_path / "t", (0, 0))
+    assert data_job(config, "simulated") != before
+
+
+@pytest.mark.parametrize(
+    ("raw", "split"),
+    [
+        ({"data": {"simulated": {"split": {"train": 0, "test": 1}}}}, "train"),
+        ({"sample": {"split": "validation"}}, "validation"),
+        ({"data": {"simulated": {"simulated": {"subjects": 1}}}}, "test"),
+        ({"data": {"simulated": {"samples": "t.tsv"}}, "sample": {"split": "train"}}, "train"),
+    ],
+)
+def test_an_empty_split_is_found_before_anything_runs(tmp_path, monkeypatch, raw, split):
+    monkeypatch.chdir(tmp_path)
+    for name in ("m", "t"):
+        (tmp_path / name).touch()
+    (tmp_path / "t.tsv").write_text("subject\tmask\tt1\tsplit\na\tm\tt\ttest\n")
+    with pytest.raises(
+        SpecError, match=f"none of the .* subjects is in the split `{split}`, which models.med_ddpm needs"
+    ):
+        check_splits(compose(raw))
+
+
+def test_weights_used_as_they_are_need_no_training_split():
+    check_splits(
+        compose({"data": {"simulated": {"split": {"train": 0, "test": 1}}}, "train": {"steps": 0, "weights": "w"}})
+    )
 
 
 def test_a_missing_sample_table_says_how_to_make_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SpecError, match=r"no sample table t\.tsv; make one .*genaccel\.data\.brats"):
+    with pytest.raises(SpecError, match=r"no sample table t\.tsv; make one: .*genaccel\.data\.brats"):
         data_job(compose({"data": {"simulated": {"samples": "t.tsv"}}}), "simulated")

@@ -53,10 +53,16 @@ def test_one_manifest_gives_one_text(manifest, on_disk):
     assert on_disk.read_bytes() == before
 
 
-def test_volumes_are_found_from_the_manifests_folder(manifest, on_disk, tmp_path, monkeypatch):
+def signed(on_disk, sign):
+    """The manifest's subject once the hash of its volume is right."""
+    sign(on_disk)
+    return read_manifest(on_disk).subjects[0]
+
+
+def test_volumes_are_found_from_the_manifests_folder(on_disk, tmp_path, monkeypatch, sign):
     save(tmp_path)
     monkeypatch.chdir("/")
-    image, labels = load_subject(on_disk, manifest.subjects[0])
+    image, labels = load_subject(on_disk, signed(on_disk, sign))
     assert (image.shape, image.dtype, labels.shape, labels.dtype) == ((1, *SHAPE), np.float32, (1, *SHAPE), np.uint8)
 
 
@@ -86,13 +92,23 @@ def test_a_missing_volume_names_its_subject(manifest, on_disk):
         load_subject(on_disk, manifest.subjects[0])
 
 
-def test_a_damaged_volume_is_refused(manifest, on_disk, tmp_path):
+def test_what_is_no_volume_is_refused(on_disk, tmp_path, sign):
     (tmp_path / "volumes" / "s1.safetensors").write_bytes(b"\x00" * 40)
     with pytest.raises(ValueError, match="s1: cannot read"):
-        load_subject(on_disk, manifest.subjects[0])
+        load_subject(on_disk, signed(on_disk, sign))
 
 
-def test_a_volume_of_another_grid_is_refused(manifest, on_disk, tmp_path):
+def test_a_volume_that_was_changed_is_refused_with_what_to_do(on_disk, tmp_path, sign):
+    save(tmp_path)
+    subject = signed(on_disk, sign)
+    save(tmp_path, image=np.zeros((1, *SHAPE), np.float32))
+    with pytest.raises(
+        ValueError, match=r"s1: .* was changed since it was written; delete .*manifest\.json and run again"
+    ):
+        load_subject(on_disk, subject)
+
+
+def test_a_volume_of_another_grid_is_refused(on_disk, tmp_path, sign):
     save(tmp_path, image_shape=(1, 4, 4, 4))
     with pytest.raises(ValueError, match=r"holds shapes \(1, 4, 4, 4\)"):
-        load_subject(on_disk, manifest.subjects[0])
+        load_subject(on_disk, signed(on_disk, sign))

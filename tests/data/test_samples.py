@@ -18,7 +18,7 @@ def files(tmp_path, monkeypatch):
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    for name in ("m", "i", "an image"):
+    for name in ("m", "i", "m2", "i2", "an image"):
         (folder / name).touch()
     return folder
 
@@ -35,7 +35,7 @@ def test_columns_may_stand_in_any_order_and_others_may_stand_between(files, writ
 
 
 def test_subjects_come_sorted_whatever_the_tables_order(files, write_table):
-    samples = read_samples(write_table(HEADER, ("s2", "m", "i"), ("s1", "m", "i")), ["t1"])
+    samples = read_samples(write_table(HEADER, ("s2", "m", "i"), ("s1", "m2", "i2")), ["t1"])
     assert [sample.subject for sample in samples] == ["s1", "s2"]
 
 
@@ -63,7 +63,7 @@ def test_the_tables_folder_is_the_second_place_to_look(files, write_table, tmp_p
 
 
 def test_an_empty_split_cell_leaves_the_subject_to_the_shares(files, write_table):
-    table = write_table((*HEADER, "split"), ("s1", "m", "i", ""), ("s2", "m", "i", "train"))
+    table = write_table((*HEADER, "split"), ("s1", "m", "i", ""), ("s2", "m2", "i2", "train"))
     assert [sample.split for sample in read_samples(table, ["t1"])] == [None, "train"]
 
 
@@ -112,3 +112,9 @@ def test_a_binary_table_is_refused(tmp_path):
 def test_many_missing_files_are_counted_and_the_first_ones_shown(files, write_table):
     with pytest.raises(InputFault, match=r"40 files missing(.*\n){11} +and 30 more"):
         read_samples(write_table(HEADER, *[(f"s{i:02d}", "no", "none") for i in range(20)]), ["t1"])
+
+
+@pytest.mark.parametrize("rows", [(("s1", "m", "i"), ("s2", "m", "i2")), (("s1", "m", "m"),)])
+def test_a_file_in_two_cells_is_refused(files, write_table, rows):
+    with pytest.raises(InputFault, match=r"names m 2 times: s1 mask, s[12] (mask|t1)"):
+        read_samples(write_table(HEADER, *rows), ["t1"])

@@ -26,7 +26,7 @@ def make_spec():
 
 
 @pytest.fixture
-def make_study(tmp_path):
+def make_study(tmp_path, sign):
     def make(subjects=2, modalities=("t1",), per_mask=1, shape=(12, 16, 8), kind="simulated", warnings=()):
         rng = np.random.default_rng(0)
         (tmp_path / "volumes").mkdir()
@@ -53,6 +53,7 @@ def make_study(tmp_path):
             subjects=tuple(entries),
         )
         write_manifest(tmp_path / "manifest.json", manifest)
+        sign(tmp_path / "manifest.json")
         index = {"model": "tiny", "sampler": "ddim", "steps": 5, "eta": 0.0, "seed": 7, "split": "test"}
         index |= {"spec_sha256": "a" * 64, "weights_sha256": "b" * 64, "volumes": volumes}
         (tmp_path / "samples" / "index.json").write_text(json.dumps(index))

@@ -48,13 +48,14 @@ def test_the_first_modality_is_shown_and_all_are_in_the_histogram(make_study, ma
     assert {"t1", "flair"} <= set(texts(figure))
 
 
-def test_the_shares_of_background_and_clipped_voxels_are_stated(make_study, make_spec, texts):
+def test_the_shares_of_background_and_clipped_voxels_are_stated(make_study, make_spec, texts, sign):
     study = make_study(subjects=1)
     (subject,) = read_manifest(study.manifest).subjects
     path = study.manifest.parent / subject.volume
     image = np.zeros((1, 12, 16, 8), np.float32)
     image[:, :6], image[:, 6:9] = -1, 1
     save_file({"image": image, "labels": load_file(path)["labels"]}, path)
+    sign(study.manifest)
     assert "background 50%, clipped 25.0%" in texts(draw(study, make_spec))
 
 
@@ -76,11 +77,12 @@ def test_a_manifest_without_subjects_is_an_error(make_study, make_spec):
         draw(study, make_spec)
 
 
-def test_an_empty_mask_is_drawn_without_outlines(make_study, make_spec, tmp_path):
+def test_an_empty_mask_is_drawn_without_outlines(make_study, make_spec, tmp_path, sign):
     study = make_study(subjects=1)
     path = study.manifest.parent / "volumes/s00.safetensors"
     tensors = load_file(path)
     save_file({"image": tensors["image"], "labels": np.zeros_like(tensors["labels"])}, path)
+    sign(study.manifest)
     out = tmp_path / "qc.png"
     main(["--spec", make_spec(), "--manifest", str(study.manifest), "--out", str(out)])
     assert out.stat().st_size > 1000

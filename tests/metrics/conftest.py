@@ -37,7 +37,7 @@ class Study:
 
 
 @pytest.fixture
-def make_study(tmp_path):
+def make_study(tmp_path, sign):
     def make(subjects=3, modalities=("t1",), per_mask=1, shape=(12, 14, 10)) -> Study:
         rng = np.random.default_rng(0)
         (tmp_path / "volumes").mkdir()
@@ -66,6 +66,7 @@ def make_study(tmp_path):
             subjects=tuple(entries),
         )
         write_manifest(tmp_path / "manifest.json", manifest)
+        sign(tmp_path / "manifest.json")
         index = {"model": "tiny", "sampler": "ddim", "steps": 5, "eta": 0.0, "seed": 7, "split": "test"}
         index |= {"spec_sha256": "a" * 64, "weights_sha256": "b" * 64, "volumes": volumes}
         (tmp_path / "samples" / "index.json").write_text(json.dumps(index))

@@ -122,10 +122,11 @@ def test_psnr_of_a_volume_equal_to_the_real_one_is_unsupported_and_names_it(make
     assert volumes[1]["psnr_whole"] == "inf"
 
 
-def test_a_mask_without_foreground_is_unsupported_there_alone(make_study, score):
+def test_a_mask_without_foreground_is_unsupported_there_alone(make_study, score, sign):
     study = make_study(subjects=2)
     image, labels, path = real_of(study, "s01")
     save_file({"image": image, "labels": np.zeros_like(labels)}, path)
+    sign(study.manifest)
     run, _ = score(study)
     assert one(run, "mse", region="whole").status == "ok"
     assert one(run, "mse", region="foreground").reason == "no foreground voxel in the mask: s01-0 of 2 volumes"
@@ -166,11 +167,12 @@ def fails(score, study, capsys, **changes):
     return capsys.readouterr().err
 
 
-def test_a_real_volume_with_nan_is_an_error_that_counts_them(make_study, score, capsys):
+def test_a_real_volume_with_nan_is_an_error_that_counts_them(make_study, score, capsys, sign):
     study = make_study(subjects=2)
     image, labels, path = real_of(study, "s01")
     image[0, 0, 0, :3] = np.nan
     save_file({"image": image, "labels": labels}, path)
+    sign(study.manifest)
     error = fails(score, study, capsys)
     assert error.startswith("metrics: s01: volumes/s01.safetensors holds 3 of 1680 voxels that are NaN or infinite")
 

@@ -33,12 +33,30 @@ def test_a_shorter_training_takes_no_later_state(checkpoints):
     assert checkpoints.load(at_most=1) is None
 
 
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive"])
+def flipped(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    return bytes(content)
+
+
+@pytest.mark.parametrize("damage", [lambda path: b"", lambda path: b"PK\x03\x04 no archive", flipped])
 def test_a_damaged_state_falls_back_to_the_one_before(checkpoints, damage, capsys):
     checkpoints.save(2, {"step": 2})
-    checkpoints.save(4, {"step": 4}).write_bytes(damage)
+    newest = checkpoints.save(4, {"step": 4})
+    newest.write_bytes(damage(newest))
     assert checkpoints.load(at_most=9)[0]["step"] == 2
-    assert "cannot be read" in capsys.readouterr().out
+    assert "is damaged" in capsys.readouterr().out
+
+
+def test_new_states_outlive_unusable_ones_of_later_steps(checkpoints):
+    for step in (40, 50):
+        checkpoints.save(step, {"step": step}).write_bytes(b"")
+    for step in (5, 10, 15):
+        checkpoints.save(step, {"step": step})
+    assert checkpoints.load(at_most=99)[0]["step"] == 15
+    assert [path.name for path in sorted(checkpoints.folder.glob("step-*"))] == [
+        f"step-{step:08d}{suffix}" for step in (10, 15) for suffix in (".pt", ".sha256")
+    ]
 
 
 @pytest.mark.parametrize("changed", ["data", "code", "settings"])

@@ -7,9 +7,12 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -156,6 +159,44 @@ def test_an_accepted_checkpoint_spares_the_steps_and_is_recorded(job, arguments,
     assert read_run(second[second.index("--measurement") + 1]).provenance["parallelism"]["checkpoint"] == key
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_job_keeps_the_step_though_nobody_reads_its_output(job, arguments, tmp_path, number):
+    given = arguments(job(steps=100_000), conduct='{"checkpoint": {"steps": 100000}}')
+    command = [sys.executable, "-u", "-m", "genaccel.train", *given]
+    shell = f"{shlex.join(command)} 2>&1 | tee {shlex.quote(str(tmp_path / 'log'))}"
+    process = subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    seen = ""
+    while not re.search(r"\b[1-9]\d*/100000", seen):
+        seen += process.stdout.read(1)
+    os.killpg(process.pid, number)
+    process.communicate(timeout=120)
+    until = time.monotonic() + 60
+    while not (found := list((tmp_path / "checkpoints").glob("*/step-*.sha256"))) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert len(found) == 1
+
+
+def test_an_accepted_checkpoint_does_not_bring_back_its_learning_rate(job, arguments, capsys):
+    main(arguments(job(steps=4, learning_rate=0.5)))
+    key = re.search(r"checkpoint key (\w+)", capsys.readouterr().out).group(1)
+    conduct = json.dumps({"accept_checkpoint": key})
+    slow = arguments(job(steps=6, learning_rate=1e-30), "slow", conduct)
+    main(slow)
+    state = torch.load(
+        next((Path(slow[slow.index("--checkpoints") + 1])).glob("*/step-00000006.pt")), weights_only=True
+    )
+    assert {group["lr"] for group in state["optimizer"]["param_groups"]} == {1e-30}
+
+
+def test_an_accepted_checkpoint_of_another_network_is_refused(job, arguments, tiny_model, capsys):
+    main(arguments(job()))
+    key = re.search(r"checkpoint key (\w+)", capsys.readouterr().out).group(1)
+    wider = job().model_copy(update={"model": tiny_model.model_copy(update={"base_channels": 64})})
+    with pytest.raises(SystemExit):
+        main(arguments(wider, "second", json.dumps({"accept_checkpoint": key})))
+    assert "the checkpoint is of another network" in capsys.readouterr().err
+
+
 def test_a_longer_training_goes_on_where_a_shorter_one_ended(job, arguments, capsys):
     main(arguments(job(steps=4)))
     longer, whole = arguments(job(steps=8), "longer"), arguments(job(steps=8), "whole")
@@ -185,6 +226,15 @@ def test_weights_can_be_gone_on_from_or_used_as_they_are(job, arguments):
     main(further)
     assert equal(weights(first), weights(as_they_are))
     assert not equal(weights(first), weights(further))
+
+
+def test_weights_used_as_they_are_need_no_training_volumes(job, arguments, manifest):
+    first = arguments(job())
+    main(first)
+    manifest.write_text(manifest.read_text().replace('"train"', '"test"'))
+    second = arguments(job(steps=0, weights=first[first.index("--weights") + 1]), "second")
+    main(second)
+    assert equal(weights(first), weights(second))
 
 
 @pytest.mark.parametrize("precision", ["bf16"])

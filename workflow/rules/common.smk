@@ -11,7 +11,8 @@ from snakemake.exceptions import WorkflowError
 
 from genaccel.code import CodeError
 from genaccel.code import code as code_hash
-from genaccel.config.compose import compose, job, stage_settings
+from genaccel.config.compose import check_splits, compose, job, stage_settings
+from genaccel.config.reading import read_yaml
 from genaccel.data.samples import read_samples
 from genaccel.metrics.features import FEATURES
 from genaccel.sample.samplers import SAMPLERS
@@ -38,6 +39,9 @@ def reference_devices():
 
 
 with config_errors():
+    for path in workflow.overwrite_configfiles or ["config/config.yaml"]:
+        # Snakemake's own reader takes the last of two equal keys without a word.
+        read_yaml(path)
     CONFIG = compose(config)
 
 RESULTS = f"results/{CONFIG.study}"
@@ -50,6 +54,8 @@ ENVIRONMENT = "../../envs/cpu.yaml"
 # Jobs run this checkout's library whatever is installed, with the Python that runs Snakemake. Under
 # `--sdm conda` the environment's own Python stands first in PATH, and must stay there.
 shell.prefix(
+    # Snakemake's own strictness, which setting a prefix replaces: without it a job has the exit status of `tee`.
+    "set -euo pipefail; "
     f"export PYTHONPATH={str(SOURCE)!r}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
     + (
         ""
@@ -98,6 +104,7 @@ def data_source(dataset):
     data = CONFIG.data[dataset]
     if data.samples is None:
         return {"simulated": f"{RESULTS}/data/{dataset}/simulated"}
+    job(CONFIG, "data", dataset=dataset)  # says what to do where there is no table
     samples = read_samples(Path(data.samples), data.modalities)
     return {"files": [str(path) for s in samples for path in (s.mask, *s.images.values())]}
 

@@ -2,6 +2,7 @@
 # manifest, and an old manifest then passes for up to date.
 with config_errors():
     SOURCES = {dataset: data_source(dataset) for dataset in DATASETS}
+    check_splits(CONFIG)
 
 
 rule data:

@@ -23,6 +23,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield partial
         with open(partial, "rb") as written:
             os.fsync(written.fileno())
+        # Some writers make private files; colleagues share results as the umask says.
+        os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -54,6 +56,13 @@ def atomic_directory(path: str | os.PathLike[str], key: str | None = None) -> It
     if path.exists():
         shutil.rmtree(path)
     os.replace(partial, path)
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    umask = os.umask(0o022)
+    os.umask(umask)
+    return umask
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:

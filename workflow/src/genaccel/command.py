@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 
 @contextmanager
@@ -23,6 +25,30 @@ def stage_errors(stage: str) -> Iterator[None]:
         message = str(error) or repr(error)
         print(f"{stage}: {message}", file=sys.stderr, flush=True)
         sys.exit(1)
+
+
+class SurvivingStream(io.TextIOBase):
+    """A text stream that goes quiet, instead of raising, once nobody reads it any more.
+
+    A signal to a job's whole process group ends the `tee` behind its output first; what is left to do, such
+    as writing a checkpoint, must not fail for that.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def stage_parser(stage: str, description: str | None) -> argparse.ArgumentParser:

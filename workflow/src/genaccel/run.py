@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
-from genaccel.config.compose import Config, compose
+from genaccel.config.compose import compose
+from genaccel.config.reading import read_yaml
 from genaccel.spec import SpecError
 
 DRY = {"-n", "--dry-run", "--dryrun"}
@@ -31,49 +30,32 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
     Returns:
         Snakemake's exit status.
     """
-    study = read_config(config).study
+    study = compose(read_yaml(config)).study
     if not Path(profile, "config.yaml").is_file() and not list(Path(profile).glob("config.v*.yaml")):
-        there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*")))
+        there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*/")))
         raise SpecError(f"there is no profile {profile}; there are {there}")
     common = ["--configfile", config, "--workflow-profile", profile, "--cores", cores]
-    with _checkout():
-        # Under the lock above no other run of ours is alive, so a lock that Snakemake left is a killed run's.
+    with _checkout() as lock:
         locks = Path(".snakemake/locks")
         if locks.is_dir() and any(locks.iterdir()):
+            if (other := _living_snakemake()) is not None:
+                raise SpecError(f"Snakemake (process {other}) is at work in this folder; wait for it, or end it")
             print("genaccel: a killed run left its lock; unlocking", flush=True)
-            _snakemake([*common, "--unlock", "--quiet"])
-        status = _snakemake([*common, "--rerun-incomplete", *extra])
+            _snakemake([*common, "--unlock", "--quiet"], lock)
+        status = _snakemake([*common, "--rerun-incomplete", *extra], lock)
         if status or extra:
             return status
-        return _renew_report(study, common)
+        return _renew_report(study, common, lock)
 
 
-def read_config(path: str) -> Config:
-    """Reads and checks a config file.
-
-    Raises:
-        SpecError: it is missing, no YAML, or holds a fault.
-    """
-    if not Path(path).is_file():
-        there = ", ".join(f"`{p}`" for p in sorted(Path("config").glob("*.yaml")))
-        raise SpecError(f"there is no config {path}; there are {there}")
-    try:
-        raw = yaml.safe_load(Path(path).read_text())
-    except yaml.YAMLError as error:
-        raise SpecError(f"{path} is no YAML: {error}") from None
-    if not isinstance(raw, dict):
-        raise SpecError(f"{path} holds no settings; start from config/config.yaml")
-    return compose(raw)
-
-
-def _renew_report(study: str, common: Sequence[str]) -> int:
+def _renew_report(study: str, common: Sequence[str], lock: int) -> int:
     results = Path("results", study)
     report = results / "report.html"
     figures = sorted(p for p in (results / "figures").iterdir() if p.suffix in (".png", ".svg", ".pdf"))
     if report.is_file() and all(report.stat().st_mtime >= figure.stat().st_mtime for figure in figures):
         return 0
     partial = report.with_name(".partial-report.html")
-    status = _snakemake([*common, "--quiet", "--report", str(partial)])
+    status = _snakemake([*common, "--quiet", "--report", str(partial)], lock)
     if status == 0:
         os.replace(partial, report)
         print(f"\nreport: {report}")
@@ -82,8 +64,24 @@ def _renew_report(study: str, common: Sequence[str]) -> int:
     return status
 
 
-def _snakemake(arguments: Sequence[str]) -> int:
-    child = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
+def _living_snakemake() -> int | None:
+    """A Snakemake of this machine that works in this folder, started by whomever."""
+    here = os.getcwd()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+            there = os.readlink(f"/proc/{entry}/cwd")
+        except OSError:
+            continue
+        starts = {os.path.basename(word) for word in words[:3]}
+        if there == here and b"snakemake" in starts and int(entry) != os.getpid():
+            return int(entry)
+    return None
+
+
+def _snakemake(arguments: Sequence[str], lock: int) -> int:
+    # With the lock in the child's hands too, it lasts as long as Snakemake does, even if this process is killed.
+    child = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments], pass_fds=(lock,))
     # Ctrl-C reaches the child by itself; a termination signal reaches only this process.
     before = signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
     try:
@@ -97,8 +95,10 @@ def _snakemake(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _checkout() -> Iterator[None]:
-    """Holds this checkout for one run; the kernel lets go of it even when the run is killed.
+def _checkout() -> Iterator[int]:
+    """Holds this checkout for one run and yields the lock's descriptor.
+
+    The kernel lets go of it once this process and its Snakemake have ended, however they end.
 
     Raises:
         SpecError: another run has it.
@@ -116,4 +116,4 @@ def _checkout() -> Iterator[None]:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
-        yield
+        yield file.fileno()

@@ -26,7 +26,7 @@ class Spec(BaseModel):
     number is the integer it equals, so that ``20`` and ``20.0`` are one value.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @classmethod
     def build(cls, data: Any, where: str = "") -> Self:

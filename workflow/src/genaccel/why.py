@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from genaccel.code import ROOT, module_hashes
+from genaccel.config.compose import compose
+from genaccel.config.reading import read_yaml
 from genaccel.spec import SpecError
 
 RECORDS = Path(".snakemake/genaccel/code")
@@ -32,6 +34,7 @@ def record_code(code_hash: str, entries: tuple[str, ...], root: Path = ROOT) -> 
 
 def print_reasons(config: str) -> None:
     """Prints each job that would run with its reasons; nothing is run."""
+    compose(read_yaml(config))
     lines = reasons(config)
     if not lines:
         print("Nothing would run: everything is up to date.")
@@ -76,12 +79,13 @@ def _dry_run(config: str) -> Iterator[tuple[str, list[str]]]:
 def _explain(reason: Any) -> Iterator[str]:
     if reason.params_changed:
         yield from changed_params(reason.params_changed.only_old, reason.params_changed.only_new)
+    if reason.missing_output:
+        yield "not made yet"
+        return
     if reason.updated_input_run:
         yield "reads what another job above makes anew"
     if newer := sorted(map(str, reason.updated_input - reason.updated_input_run)):
         yield f"newer: {', '.join(newer[:3])}"
-    if reason.missing_output:
-        yield "not made yet"
     if reason.incomplete_output:
         yield "left incomplete by a killed run"
     if reason.input_changed:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator, model_validator
 
+from genaccel.data.samples import Sample, read_samples
 from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
+from genaccel.data.split import split_subjects
 from genaccel.figures.spec import FigureJob, FiguresSpec
 from genaccel.med_ddpm.spec import MedDDPMSpec, NetworkSpec
 from genaccel.metrics.spec import MetricsJob, MetricsSpec
@@ -52,6 +54,13 @@ class Config(Spec):
             raise ValueError(f"{name!r} cannot name a folder; use letters, digits, `_`, `-` and `.`")
         return name
 
+    @field_validator("study")
+    @classmethod
+    def _not_taken(cls, name: str) -> str:
+        if name in ("reference", "figures"):
+            raise ValueError(f"results/{name} belongs to the committed measurements; name the study otherwise")
+        return name
+
     @field_validator("data", "models")
     @classmethod
     def _names(cls, entries: dict[str, Any]) -> dict[str, Any]:
@@ -77,6 +86,10 @@ class Config(Spec):
                     f"train.steps: 0 leaves models.{name} untrained; give train.weights, or train at least one step"
                 )
         for name, data in self.data.items():
+            if name not in {model.data for model in self.models.values()}:
+                raise ValueError(
+                    f"data.{name}: no model learns from it; set models.<name>.data to {name}, or take it out"
+                )
             if self.metrics.ssim_window > min(data.shape):
                 raise ValueError(
                     f"metrics.ssim_window: {self.metrics.ssim_window} exceeds the shortest side of data.{name}.shape "
@@ -124,21 +137,52 @@ def simulate_job(config: Config, dataset: str) -> SimulateJob:
 
 
 def data_job(config: Config, dataset: str) -> DataJob:
-    """Settings of `data`. The sample table counts by content, so that touching it reruns nothing."""
+    """Settings of `data`. The sample table counts by content, so that touching it reruns nothing.
+
+    Its files count by size, since Snakemake sees only those that are newer than what was made of them: one that
+    was replaced with its old time stamp (``cp -p``, ``rsync -a``) would pass for the same.
+    """
     data = config.data[dataset]
     content = None
     if data.samples is not None:
         table = Path(data.samples)
         if not table.is_file():
             raise SpecError(
-                f"data.{dataset}.samples: there is no sample table {data.samples}; make one "
-                "(`python -m genaccel.data.brats FOLDER`, or by hand: subject, mask, one column a modality), or set "
-                "samples: null for simulated subjects"
+                f"data.{dataset}.samples: there is no sample table {data.samples}; make one: for a folder in BraTS' "
+                f"layout `python -m genaccel.data.brats FOLDER > {data.samples}`, else by hand (config/README.md)"
             )
-        content = hashlib.sha256(table.read_bytes()).hexdigest()
+        content = hashlib.sha256(table.read_bytes() + _sizes(read_samples(table, data.modalities))).hexdigest()
     # How subjects are simulated is the rule's before this one.
     data = data.model_copy(update={"simulated": SimulatedSpec()})
     return DataJob(dataset=dataset, data=data, samples_sha256=content)
+
+
+def check_splits(config: Config) -> None:
+    """That every model has subjects to learn from and to sample, before anything runs.
+
+    Raises:
+        SpecError: a split that a model needs is empty.
+    """
+    for model, entry in config.models.items():
+        data = config.data[entry.data]
+        if data.samples is None:
+            given = dict.fromkeys(f"sim-{index:04d}" for index in range(data.simulated.subjects))
+        else:
+            given = {s.subject: s.split for s in read_samples(Path(data.samples), data.modalities)}
+        fixed = {subject: split for subject, split in given.items() if split}
+        filled = set(split_subjects(given, data.split, fixed).values())
+        train, sample = (stage_settings(config, model, stage) for stage in ("train", "sample"))
+        for split, needed in (("train", train.steps > 0), (sample.split, True)):
+            if needed and split not in filled:
+                raise SpecError(
+                    f"data.{entry.data}.split: none of the {len(given)} subjects is in the split `{split}`, which "
+                    f"models.{model} needs; raise its share, or set sample.split to another"
+                )
+
+
+def _sizes(samples: Sequence[Sample]) -> bytes:
+    files = sorted(path for sample in samples for path in (sample.mask, *sample.images.values()))
+    return "\n".join(f"{path} {path.stat().st_size}" for path in files).encode()
 
 
 def train_job(config: Config, model: str) -> TrainJob:

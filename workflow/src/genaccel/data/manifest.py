@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from genaccel.atomic import atomic_file
+from genaccel.atomic import atomic_file, file_sha256
 from genaccel.data.grid import Grid
 from genaccel.spec import Spec
 
@@ -142,11 +142,17 @@ def load_subject(manifest_path: Path, subject: Subject) -> tuple[NDArray[np.floa
         ValueError: the file is missing, damaged, or not on the manifest's grid.
     """
     path = Path(manifest_path).parent / subject.volume
+    if path.is_file() and file_sha256(path) != subject.volume_sha256:
+        raise ValueError(
+            f"{subject.subject}: {path} was changed since it was written; delete {manifest_path} and run again"
+        )
     try:
         tensors = load_file(path)
         image, labels = tensors["image"], tensors["labels"]
     except (OSError, KeyError, SafetensorError) as error:
-        raise ValueError(f"{subject.subject}: cannot read {path} ({error}); run the stage `data` again") from None
+        raise ValueError(
+            f"{subject.subject}: cannot read {path} ({error}); delete {manifest_path} and run again"
+        ) from None
     if image.shape[1:] != subject.grid.target_shape or labels.shape[1:] != subject.grid.target_shape:
         raise ValueError(
             f"{subject.subject}: {path} holds shapes {image.shape} and {labels.shape}, the manifest says "

@@ -55,6 +55,7 @@ def read_samples(table: Path, modalities: Sequence[str]) -> list[Sample]:
     _check_unique(table, [record["subject"] for record in records])
     samples = [_sample(table, record, modalities) for record in records]
     _check_files(table, samples)
+    _check_shared(table, samples)
     return sorted(samples, key=lambda sample: sample.subject)
 
 
@@ -141,4 +142,18 @@ def _check_files(table: Path, samples: Sequence[Sample]) -> None:
             f"{table}: {plural(len(missing), 'file')} missing, both in the working directory and beside the table:"
             + "".join(f"\n        {line}" for line in lines(missing)),
             "Mend the paths, or take these subjects out.",
+        )
+
+
+def _check_shared(table: Path, samples: Sequence[Sample]) -> None:
+    """A file in two cells is a slip of the hand, and would put one image into train and test alike."""
+    cells: dict[Path, list[str]] = {}
+    for sample in samples:
+        for column, path in {"mask": sample.mask, **sample.images}.items():
+            cells.setdefault(path, []).append(f"{sample.subject} {column}")
+    if shared := {path: names for path, names in cells.items() if len(names) > 1}:
+        path, names = next(iter(shared.items()))
+        raise InputFault(
+            f"{table} names {path} {len(names)} times: {listing(names)}.",
+            "Give every subject and column a file of its own.",
         )

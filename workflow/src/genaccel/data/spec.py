@@ -69,7 +69,9 @@ class DataSpec(Spec):
         example={"brain": [1, 2], "tumour": [2]},
         min_length=1,
     )
-    remap: dict[int, int] = setting({}, "labels to rename first; raw BraTS 2021: {4: 3}", example={4: 3})
+    remap: dict[Label, Annotated[int, Field(ge=0)]] = setting(
+        {}, "labels to rename first; raw BraTS 2021: {4: 3}", example={4: 3}
+    )
     ignore_labels: tuple[Label, ...] = setting((), "labels that belong to no channel on purpose", example=(9,))
     derive_brain: Literal["nonzero"] | None = setting(
         None,

@@ -23,6 +23,7 @@ class NetworkSpec(Spec):
         (1, 1, 2),
         "channels of each level over base_channels; (1, 1, 2, 3, 4) in the published models",
         example=(1, 2, 3),
+        min_length=1,
     )
     num_res_blocks: int = setting(1, "residual blocks a level; published: 1 whole head, 2 BraTS", example=2, ge=1)
     attention_downsampling: int | None = setting(

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from genaccel.atomic import atomic_file, file_sha256
-from genaccel.command import stage_errors, stage_parser
+from genaccel.command import SurvivingStream, stage_errors, stage_parser
 from genaccel.device import Device, open_device
 from genaccel.measurement import Result, Run, write_run
 from genaccel.med_ddpm.memory import training_memory
@@ -44,9 +45,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--loss", required=True, help="loss of every step to write (CSV)")
     parser.add_argument("--measurement", required=True, help="run JSON to write")
     args = parser.parse_args(argv)
-    with stage_errors("train"):
+    with stage_errors("train"), ExitStack() as streams:
         job, conduct = TrainJob.parse(args.spec), Conduct.parse(args.conduct)
         launch("genaccel.train", argv, job.train.processes)
+        streams.enter_context(redirect_stdout(SurvivingStream(sys.stdout)))
+        streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))
         device = open_device(job.device, index=int(os.environ.get("LOCAL_RANK", "0")), threads=args.threads)
         effective = device.set_precision(job.train.precision)
         with process_group(device.kind) as process:
@@ -104,7 +107,6 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
                 progress.set_postfix_str(
                     f"loss {training.losses[-1]:.4f}, {training.rates[-1]:.2f} volumes/s", refresh=False
                 )
-            progress.update()
             if rank > 0:
                 continue
             often = conduct.checkpoint
@@ -112,8 +114,9 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
             if due or stop.signal or step == spec.steps:
                 checkpoints.save(step, training.state())
                 saved, last_good = time.monotonic(), step
+            # After the checkpoint: whatever happens to the output, the step is kept.
+            progress.update()
             if stop.signal and step < spec.steps:
-                # The pipe that shows this may be gone already; the checkpoint is safe either way.
                 sys.stderr.write(
                     f"train: stopped by signal {stop.signal} after step {step}; the next run goes on there\n"
                 )
@@ -135,10 +138,11 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
         f"train: {sum(p.numel() for p in training.model.parameters()) / 1e6:.1f} M parameters on {training.device.name}"
     )
     print(f"train: predicted peak memory {memory / 2**30:.2f} GiB a device")
-    print(
-        f"train: {n} volumes, {batch} an optimizer step: {n / batch:.1f} steps an epoch; {spec.steps} steps in all "
-        f"({spec.steps * batch / n:.1f} epochs)"
-    )
+    if spec.steps:
+        print(
+            f"train: {n} volumes, {batch} an optimizer step: {n / batch:.1f} steps an epoch; {spec.steps} steps in all "
+            f"({spec.steps * batch / n:.1f} epochs)"
+        )
     print(f"train: checkpoint key {checkpoints.key}")
     if key == checkpoints.key:
         print(f"train: goes on from step {training.step_number}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from genaccel.atomic import atomic_file
+from genaccel.atomic import atomic_file, file_sha256
 from genaccel.code import code
 from genaccel.spec import SpecError, nearest
 from genaccel.train.spec import TrainJob
@@ -67,15 +67,25 @@ class Checkpoints:
             yield
 
     def save(self, step: int, state: dict[str, Any]) -> Path:
-        """Writes the state after ``step``; older checkpoints beyond ``KEEP`` go."""
+        """Writes the state after ``step`` with its hash.
+
+        Older checkpoints beyond ``KEEP`` go, and so do those of later steps: they could not be read, or a
+        shorter training passed them over.
+        """
         self.folder.mkdir(exist_ok=True)
         with atomic_file(self.folder / "key.json") as partial:
             partial.write_text(json.dumps(self.parts, indent=1, sort_keys=True) + "\n")
         path = self.folder / f"step-{step:08d}.pt"
         with atomic_file(path) as partial:
             torch.save(state, partial)
-        for old in self._paths(self.folder)[KEEP:]:
+            # Before the checkpoint has its name: one without its hash never counts.
+            with atomic_file(_hash_path(path)) as hash_partial:
+                hash_partial.write_text(file_sha256(partial) + "\n")
+        paths = self._paths(self.folder)
+        kept = [path, *(p for p in paths if p < path)][:KEEP]
+        for old in set(paths) - set(kept):
             old.unlink()
+            _hash_path(old).unlink(missing_ok=True)
         return path
 
     def load(self, at_most: int, accept: str | None = None) -> tuple[dict[str, Any], str] | None:
@@ -91,10 +101,11 @@ class Checkpoints:
             for path in self._paths(self.root / key):
                 if int(path.stem.removeprefix("step-")) > at_most:
                     continue
-                try:
+                if _is_whole(path):
                     return torch.load(path, map_location="cpu", weights_only=True), key
-                except Exception as error:  # torch.load raises many kinds on a damaged file
-                    print(f"train: {path} cannot be read ({error}); trying the one before", flush=True)
+                print(
+                    f"train: {path} is damaged (its content does not match its hash); trying the one before", flush=True
+                )
         if accept:
             others = [folder.name for folder in self._others()]
             raise SpecError(f"accept_checkpoint: no checkpoint {accept!r} in {self.root}; {nearest(accept, others)}")
@@ -126,3 +137,14 @@ class Checkpoints:
     @staticmethod
     def _paths(folder: Path) -> list[Path]:
         return sorted(folder.glob("step-*.pt"), reverse=True)
+
+
+def _hash_path(path: Path) -> Path:
+    return path.with_suffix(".sha256")
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return _hash_path(path).read_text().strip() == file_sha256(path)
+    except OSError:
+        return False

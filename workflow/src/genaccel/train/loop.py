@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from genaccel.device import Device
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.seeds import derive_seed
+from genaccel.spec import SpecError
 from genaccel.train.ema import EMA
 from genaccel.train.order import Order
 from genaccel.train.processes import Process
@@ -54,7 +55,8 @@ class Training:
     ) -> None:
         self.model, self.spec, self.volumes, self.schedule, self.device = model, spec, volumes, schedule, device
         self.process = process
-        self.order = Order(len(volumes), spec.seed)
+        # Weights that are used as they are need no training volumes.
+        self.order = Order(len(volumes), spec.seed) if spec.steps else None
         self.optimizer = torch.optim.Adam(model.parameters(), lr=spec.learning_rate)
         self.ema = EMA(model, spec.ema)
         self.parallel = model
@@ -148,9 +150,23 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a state.
+
+        Raises:
+            SpecError: it is another network's.
+        """
+        shapes = {name: value.shape for name, value in self.model.state_dict().items()}
+        if {name: value.shape for name, value in state["model"].items()} != shapes:
+            raise SpecError(
+                "the checkpoint is of another network than models.<name> describes; take train.accept_checkpoint away, "
+                "or set the network back"
+            )
         self.step_number = state["step"]
         self.model.load_state_dict(state["model"])
         self.ema.load(state["ema"])
         self.optimizer.load_state_dict(state["optimizer"])
+        # An accepted checkpoint may be of another rate; the optimizer's state would bring that back.
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.spec.learning_rate
         self.losses, self.rates = state["losses"].tolist(), state["rates"].tolist()
         self._since = time.perf_counter()

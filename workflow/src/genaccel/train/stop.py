@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Stop:
-    """Notes SIGTERM and SIGINT instead of dying of them; a second SIGINT dies at once.
+    """Notes SIGTERM, SIGINT and SIGHUP instead of dying of them; a second SIGINT dies at once.
 
     Under DDP only rank 0 writes, so the others ignore SIGTERM and end when rank 0 leaves the group.
     """
@@ -15,8 +15,8 @@ class Stop:
     def __init__(self, rank: int) -> None:
         self.signal: int | None = None
         if rank == 0:
-            signal.signal(signal.SIGTERM, self._note)
-            signal.signal(signal.SIGINT, self._note)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, self._note)
         else:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
