@@ -75,7 +75,8 @@ def test_the_checkout_stays_taken_while_a_killed_runs_snakemake_lives(checkout):
     program = (
         "import os, subprocess, sys\nfrom genaccel.run import _checkout\n"
         "with _checkout() as lock:\n"
-        "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], pass_fds=(lock,))\n"
+        "    sleep, quiet = [sys.executable, '-c', 'import time; time.sleep(60)'], subprocess.DEVNULL\n"
+        "    child = subprocess.Popen(sleep, pass_fds=(lock,), stdout=quiet, stderr=quiet)\n"
         "    print(child.pid, flush=True)\n"
         "    os.kill(os.getpid(), 9)"
     )

@@ -69,13 +69,14 @@ def test_after_a_killed_training_one_call_goes_on_to_the_same_bits(finished, pro
 def test_a_failed_job_fails_with_its_own_message(project, snakemake):
     """The pipe into `tee` must not hide the job's exit status."""
     raw = yaml.safe_load((project / TINY).read_text())
-    raw["data"]["simulated"]["percentiles"] = [99.9999, 100]
-    raw["data"]["simulated"]["simulated"]["tumour_radius"] = [90.0, 99.0]
+    raw["train"] = {"steps": 0, "weights": "bad.safetensors"}
     (project / TINY).write_text(yaml.safe_dump(raw))
-    done = snakemake(project, "--configfile", TINY, "--", "results/tiny/data/simulated/manifest.json", check=False)
+    (project / "bad.safetensors").write_text("no weights")
+    done = snakemake(project, "--configfile", TINY, "--", WEIGHTS, check=False)
     output = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "Error in rule data_" in output
+    assert "Error in rule train_model" in output
+    assert "train: bad.safetensors" in output
     assert "MissingOutputException" not in output
 
 
