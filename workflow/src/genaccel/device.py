@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import resource
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from genaccel.spec import SpecError, nearest
 Precision = Literal["fp32", "tf32", "bf16"]
 
 
-class Device:
+class Device(ABC):
     """What every accelerator answers. Subclasses: one a kind.
 
     Args:
@@ -37,18 +38,18 @@ class Device:
         self.torch = torch.device(self.kind, index) if self.kind != "cpu" else torch.device("cpu")
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The device's model as its maker writes it."""
-        raise NotImplementedError
 
     @property
     def slug(self) -> str:
         """The name as a table key and folder name: ``nvidia-h200``."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
+    @abstractmethod
     def lacks(self, capability: str) -> str | None:
         """Why the device lacks ``tf32``, ``bf16``, ...; None where it has it."""
-        raise NotImplementedError
 
     def set_precision(self, precision: Precision) -> dict[str, str]:
         """Sets every FP32 precision flag explicitly and returns the state read back.
@@ -65,8 +66,9 @@ class Device:
         effective = {name: unit.fp32_precision for name, unit in self._precision_units().items()}
         return effective | {"autocast": "bf16" if precision == "bf16" else "off"}
 
+    @abstractmethod
     def _precision_units(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """The library's switches of FP32 arithmetic, by what they switch."""
 
     def autocast(self, precision: Precision) -> AbstractContextManager[Any]:
         """Autocast for ``bf16``; nothing otherwise."""
@@ -91,13 +93,13 @@ class Device:
     def reset_peak_memory(self) -> None:
         """Starts a new reading of ``peak_memory_bytes`` where the device can."""
 
+    @abstractmethod
     def peak_memory_bytes(self) -> int:
         """Peak of this process's memory on the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def memory_bytes(self) -> int:
         """Memory of the device in all."""
-        raise NotImplementedError
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether ``error`` says that the device's memory ran out."""
