@@ -106,7 +106,7 @@ def data_source(dataset):
         return {"simulated": f"{RESULTS}/data/{dataset}/simulated"}
     job(CONFIG, "data", dataset=dataset)  # says what to do where there is no table
     samples = read_samples(Path(data.samples), data.modalities)
-    return {"files": [str(path) for s in samples for path in (s.mask, *s.images.values())]}
+    return {"files": [str(path) for s in samples for path in s.files.values()]}
 
 
 def manifest_of(model):

@@ -181,7 +181,7 @@ def check_splits(config: Config) -> None:
 
 
 def _sizes(samples: Sequence[Sample]) -> bytes:
-    files = sorted(path for sample in samples for path in (sample.mask, *sample.images.values()))
+    files = sorted(path for sample in samples for path in sample.files.values())
     return "\n".join(f"{path} {path.stat().st_size}" for path in files).encode()
 
 

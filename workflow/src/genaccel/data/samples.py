@@ -26,6 +26,11 @@ class Sample:
     images: dict[str, Path]
     split: Split | None = None
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """Every file by the table's column: ``mask`` first, then the modalities."""
+        return {"mask": self.mask, **self.images}
+
 
 def read_samples(table: Path, modalities: Sequence[str]) -> list[Sample]:
     """Reads a sample table.
@@ -133,7 +138,7 @@ def _locate(table: Path, cell: str) -> Path:
 def _check_files(table: Path, samples: Sequence[Sample]) -> None:
     missing = []
     for sample in samples:
-        for column, path in {"mask": sample.mask, **sample.images}.items():
+        for column, path in sample.files.items():
             if not path.is_file():
                 shown = "no file given" if path == Path() else str(path)
                 missing.append(f"{sample.subject} {column}: {shown}")
@@ -149,7 +154,7 @@ def _check_shared(table: Path, samples: Sequence[Sample]) -> None:
     """A file in two cells is a slip of the hand, and would put one image into train and test alike."""
     cells: dict[Path, list[str]] = {}
     for sample in samples:
-        for column, path in {"mask": sample.mask, **sample.images}.items():
+        for column, path in sample.files.items():
             cells.setdefault(path, []).append(f"{sample.subject} {column}")
     if shared := {path: names for path, names in cells.items() if len(names) > 1}:
         path, names = next(iter(shared.items()))
