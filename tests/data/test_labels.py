@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genaccel.data.faults import InputFault
-from genaccel.data.labels import count_voxels, derive_brain, named_labels, split_channels
+from genaccel.data.labels import check_brain, count_voxels, derive_brain, named_labels, split_channels
 from genaccel.data.spec import DataSpec
 
 BRATS = {"tumour_1": [1], "tumour_2": [2], "tumour_3": [3], "brain": [4]}
@@ -100,3 +100,39 @@ def test_scaled_images_cannot_show_the_brain():
     # Scaled to [-1, 1] the background is -1, so that everything is "non-zero".
     with pytest.raises(InputFault, match="only 0 of 200 voxels are 0 in every modality"):
         derive_brain(mask(*[0] * 200), mask(*[-1] * 200) != 0, spec(labels=BRATS).labels)
+
+
+def noisy_head(brain: float, head: float) -> tuple[np.ndarray, np.ndarray]:
+    """A label map with the given share of brain, and an image whose background is noise without zeros."""
+    image = np.random.default_rng(0).uniform(1, 20, 1000)
+    image[: int(1000 * head)] += 300
+    return (np.arange(1000) < 1000 * brain).astype(np.int32), image
+
+
+@pytest.mark.parametrize(("brain", "passes"), [(0.12, True), (0.02, False)])
+def test_noise_around_a_whole_head_does_not_count_as_head(brain, passes):
+    # A brain of 12 % of all voxels is a third of the head, though a small share of what is not 0.
+    labels, image = noisy_head(brain, head=0.35)
+    arguments = labels, image != 0, image > image.mean(), {"brain": (1,)}
+    if passes:
+        check_brain(*arguments)
+    else:
+        with pytest.raises(InputFault, match=r"covers 20 of 350 voxels above their image's mean, 5\.7%"):
+            check_brain(*arguments)
+
+
+@pytest.mark.parametrize(("voxels", "passes"), [(20, True), (19, False)])
+def test_a_brain_fills_a_fifth_of_a_stripped_image_or_more(voxels, passes):
+    labels = (np.arange(300) < voxels).astype(np.int32)
+    foreground = np.arange(300) < 100
+    arguments = labels, foreground, foreground, {"brain": (1,)}
+    if passes:
+        check_brain(*arguments)
+    else:
+        with pytest.raises(InputFault, match="covers 19 of 100 non-zero voxels of the images"):
+            check_brain(*arguments)
+
+
+def test_a_mask_without_a_channel_brain_is_not_checked():
+    everywhere = np.ones(10, dtype=bool)
+    check_brain(mask(*[0] * 9, 1), everywhere, everywhere, {"lesion": (1,)})

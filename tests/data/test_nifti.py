@@ -67,103 +67,78 @@ def test_a_header_without_orientation_is_marked(write_nifti):
     assert not read_volume(path).oriented
 
 
-def test_a_series_is_refused(write_nifti):
-    with pytest.raises(InputFault, match=r"x\.nii\.gz has shape 3x4x5x2, not three axes"):
-        read_volume(write_nifti("x.nii.gz", np.stack([ARRAY, ARRAY], -1)))
-
-
-def test_voxels_that_are_not_finite_are_counted(write_nifti):
-    broken = ARRAY.astype(np.float32)
-    broken[0, 0, :3], broken[1, 1, 1] = np.nan, np.inf
-    with pytest.raises(InputFault, match="holds NaN in 3 voxels and infinity in 1, of 60"):
-        read_volume(write_nifti("x.nii.gz", broken))
-
-
-@pytest.mark.parametrize("keep", [200, 700])
-@pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
-def test_a_file_cut_short_is_refused(write_nifti, name, keep):
-    noise = np.random.default_rng(0).normal(size=(5, 6, 7)).astype(np.float32)
-    path = write_nifti(name, noise)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputFault, match=r"cut short or damaged|no NIfTI file"):
-        read_volume(path)
-
-
-@pytest.mark.parametrize("where", ["voxels", "check sum"])
-def test_a_damaged_byte_is_noticed(write_nifti, where):
-    noise = np.random.default_rng(0).normal(size=(5, 6, 7)).astype(np.float32)
-    path = write_nifti("x.nii.gz", noise)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2 if where == "voxels" else -6] ^= 1
-    path.write_bytes(bytes(content))
-    with pytest.raises(InputFault, match="cut short or damaged"):
-        read_volume(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"subject\tmask\n" * 100, gzip.compress(b"text" * 500)])
-def test_a_file_of_another_type_is_refused(tmp_path, content):
-    path = tmp_path / "x.nii.gz"
-    path.write_bytes(content)
-    with pytest.raises(InputFault, match=r"x\.nii\.gz is no NIfTI file"):
-        read_volume(path)
-
-
-def test_colours_are_refused(write_nifti):
-    rgb = np.zeros((3, 4, 5), dtype=[("R", "u1"), ("G", "u1"), ("B", "u1")])
-    with pytest.raises(InputFault, match="stores colours, not one real number a voxel"):
-        read_volume(write_nifti("x.nii.gz", rgb))
-
-
-def test_complex_numbers_are_refused(write_nifti):
-    with pytest.raises(InputFault, match="stores complex64 numbers"):
-        read_volume(write_nifti("x.nii.gz", ARRAY.astype(np.complex64)))
-
-
-def test_a_sheared_affine_is_refused(write_nifti):
-    sheared = np.eye(4)
-    sheared[0, 1] = 0.2
-    with pytest.raises(InputFault, match=r"sheared affine: two of its voxel axes stand at 78\.69 degrees"):
-        read_volume(write_nifti("x.nii.gz", ARRAY, sheared))
-
-
 def test_a_rotated_affine_is_accepted(write_nifti):
     rotated = np.eye(4)
     rotated[:2, :2] = [[0.8, -0.6], [0.6, 0.8]]
     assert np.allclose(read_volume(write_nifti("x.nii.gz", ARRAY, rotated)).affine, rotated)
 
 
-def test_an_affine_without_volume_is_refused(write_nifti):
+@pytest.mark.parametrize(("slope", "inter"), [(0.99998, 0), (1.00002, 0), (0.9995, 2e-4), (0, 0), (np.nan, np.nan)])
+@pytest.mark.parametrize("largest", [4, 2035, 60_000])
+def test_a_slope_that_is_one_but_for_rounding_leaves_labels_as_stored(write_nifti, slope, inter, largest):
+    # 60,000 x 0.99998 would round to 59,999.
+    labels = (ARRAY % 5 * (largest // 4)).astype(np.int32)
+    path = write_nifti("mask.nii.gz", labels)
+    with_slope(path, slope, inter)
+    assert np.array_equal(read_labels(path).array, labels)
+
+
+@pytest.mark.parametrize("largest", [2, 3, 4, 9])
+def test_labels_that_a_writer_spread_over_bytes_come_back(write_nifti, tmp_path, largest):
+    # nibabel does so where an image of floats has a header of uint8: 1 comes back as 1.0039.
+    labels = (ARRAY % (largest + 1)).astype(np.float64)
+    image = nib.Nifti1Image(labels, np.eye(4))
+    image.set_data_dtype(np.uint8)
+    nib.save(image, tmp_path / "mask.nii.gz")
+    assert not np.array_equal(read_volume(tmp_path / "mask.nii.gz").array, labels)
+    assert np.array_equal(read_labels(tmp_path / "mask.nii.gz").array, labels)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("low", [0.0, 500.0])
+def test_integers_that_use_their_whole_range_are_no_lost_nan(tmp_path, dtype, low):
+    # As nibabel stores floats in integers: background at the lowest, the rest far above it.
+    values = np.where(ARRAY < 30, 0, low + ARRAY).astype(np.float64)
+    image = nib.Nifti1Image(values, np.eye(4))
+    image.set_data_dtype(dtype)
+    nib.save(image, tmp_path / "t1.nii.gz")
+    assert np.allclose(read_volume(tmp_path / "t1.nii.gz").array, values, atol=5)
+
+
+def test_nan_that_a_writer_made_zero_cannot_be_told_from_background(tmp_path):
+    # A limit of any reader, stated: the file holds no trace of it.
+    values = ARRAY.astype(np.float64)
+    values[0, 0, :3] = np.nan
+    image = nib.Nifti1Image(values, np.eye(4))
+    image.set_data_dtype(np.int16)
+    nib.save(image, tmp_path / "t1.nii.gz")
+    assert np.allclose(read_volume(tmp_path / "t1.nii.gz").array[0, 0, :3], 0, atol=1e-3)
+
+
+def test_the_codes_of_qform_and_sform_are_kept(write_nifti):
     path = write_nifti("x.nii.gz", ARRAY)
     content = bytearray(gzip.decompress(path.read_bytes()))
-    content[312:328] = bytes(16)  # srow_z
+    content[252:256] = struct.pack("<2h", 1, 4)
     path.write_bytes(gzip.compress(bytes(content)))
-    with pytest.raises(InputFault, match="gives its voxels no volume"):
-        read_volume(path)
+    assert read_volume(path).codes == (1, 4)
 
 
-def test_integer_labels_with_a_slope_near_one_are_rounded(write_nifti):
-    labels = (ARRAY % 5).astype(np.int16)
-    path = write_nifti("mask.nii.gz", labels)
-    with_slope(path, 0.99998, 0)
-    assert np.array_equal(read_labels(path).array, labels)
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError, IsADirectoryError])
+def test_a_file_that_is_closed_to_its_reader_is_a_fault_of_the_subject(tmp_path, monkeypatch, error):
+    def fail(path):
+        raise error(1, "why")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", fail)
+    with pytest.raises(InputFault) as fault:
+        read_volume(tmp_path / "x.nii.gz")
+    assert str(fault.value) == (
+        f"x.nii.gz cannot be read (why: {tmp_path}/x.nii.gz).\n      Mend its path or its permissions."
+    )
 
 
 def test_float_labels_become_integers(write_nifti):
     volume = read_labels(write_nifti("mask.nii.gz", (ARRAY % 5).astype(np.float64)))
     assert volume.array.dtype == np.int32
-
-
-def test_labels_between_whole_numbers_are_refused(write_nifti):
-    labels = (ARRAY % 5).astype(np.float32)
-    labels[0, 0, :2] = 1.5
-    with pytest.raises(InputFault, match=r"no whole number in 2 voxels, but for example 1\.5"):
-        read_labels(write_nifti("mask.nii.gz", labels))
-
-
-def test_image_and_mask_of_different_shape_are_refused(write_nifti):
-    image, mask = (read_volume(write_nifti(f"{n}.nii.gz", a)) for n, a in (("t1", ARRAY), ("mask", ARRAY[:, :3])))
-    with pytest.raises(InputFault, match=r"t1\.nii\.gz has shape 3x4x5 but mask\.nii\.gz 3x3x5"):
-        check_same_grid(image, mask)
 
 
 @pytest.mark.parametrize(("shift", "same"), [(0.01, True), (0.2, False)])

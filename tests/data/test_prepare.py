@@ -67,10 +67,11 @@ def test_the_same_input_gives_the_same_bytes(prepare):
     assert prepare("one").read_bytes() == prepare("two").read_bytes()
 
 
-def test_the_number_of_processes_changes_nothing(prepare, monkeypatch):
-    alone = prepare("one").read_bytes()
+def test_the_number_of_processes_changes_neither_who_is_prepared_nor_who_is_skipped(study, monkeypatch):
+    study.write("t1", np.full_like(study.image, 3))
+    alone = study.run("skip")
     monkeypatch.setattr(pool, "BYTES_A_PROCESS", 1)
-    assert prepare("two", threads=2).read_bytes() == alone
+    assert study.run("skip", threads=2) == alone
 
 
 def test_a_tables_order_changes_nothing(prepare, table):
@@ -143,3 +144,56 @@ def test_the_command_ends_with_a_message_and_status_one(arguments, write_nifti):
     assert done.returncode == 1
     assert "data: b t1.nii.gz is constant: all 504 voxels are 3.\n      Give the image itself" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_paths_with_spaces_work(study):
+    spaced = study.folder / "my data"
+    spaced.mkdir()
+    for column in ("mask", "t1"):
+        study.path(column).rename(spaced / f"subject b {column}.nii.gz")
+    study.rows["b"][1:3] = ["my data/subject b mask.nii.gz", str(spaced / "subject b t1.nii.gz")]
+    table = study.table.rename(spaced / "sample table.tsv")
+    for row in study.rows.values():
+        row[1:3] = [str(study.folder / path) for path in row[1:3]]
+    table.write_text(study.table.read_text())
+    manifest = study.run(table=table)
+    assert [subject.subject for subject in manifest.subjects] == ["a", "b", "c", "d"]
+    assert manifest.subjects[1].sources["t1"].path == str(spaced / "subject b t1.nii.gz")
+
+
+def test_the_manifest_keeps_the_codes_of_qform_and_sform(study):
+    study.write("mask", study.mask, qform_code=1, sform_code=4)
+    source = study.run().subjects[1].sources["mask"]
+    assert (source.qform_code, source.sform_code) == (1, 4)
+
+
+def warnings(study, **settings) -> tuple[str, ...]:
+    return study.run(**settings).subjects[1].warnings
+
+
+def test_a_channel_that_a_coarse_grid_swallows_is_a_warning(study):
+    assert warnings(study, fit="resample", shape=[3, 3, 3]) == tuple(
+        f"channel `tumour_{number}` has {voxels} voxels in the mask but none on the model's grid"
+        for number, voxels in ((1, 2), (2, 4))
+    )
+
+
+def test_a_raw_mask_without_a_tumour_is_a_warning_where_the_brain_is_derived(study):
+    for subject in "abcd":
+        study.write("mask", np.where(study.mask == 4, 0, study.mask), subject=subject)
+    study.write("mask", np.zeros_like(study.mask))
+    assert warnings(study, derive_brain="nonzero") == (
+        "mask.nii.gz is empty: there is no label but the brain's, which was derived",
+    )
+
+
+def test_a_copy_in_another_split_is_a_warning(study):
+    study.write("t1", study.image, subject="c")
+    study.write("t1", study.image)
+    assert warnings(study) == ("its t1 is byte for byte that of c, which is in the split `test`",)
+
+
+def test_a_copy_in_the_same_split_is_none(study):
+    study.write("t1", study.image, subject="a")
+    study.write("t1", study.image)
+    assert warnings(study) == ()

@@ -18,6 +18,7 @@ from genaccel.spec import SpecError
         ({"labels": {"brain": []}}, r"labels\.brain"),
         ({"labels": {"tumour": [1]}, "derive_brain": "nonzero"}, "needs a channel `brain`"),
         ({"ignore_labels": [2]}, r"\[2\] also make a channel"),
+        ({"on_error": "skipp"}, "did you mean `skip`"),
         ({"percentiles": [99, 1]}, "are not two rising numbers"),
         ({"split": {"train": 0.5, "test": 0.4}}, "must add up to 1"),
         ({"simulated": {"tumour_radius": [9, 3]}}, "write the smaller radius first"),

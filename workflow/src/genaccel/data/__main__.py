@@ -9,11 +9,12 @@ from pathlib import Path
 
 from genaccel.atomic import atomic_directory
 from genaccel.command import cpu_threads, stage_errors, stage_parser
+from genaccel.data.duplicates import note_duplicates
+from genaccel.data.faulty import leave_out
 from genaccel.data.manifest import Manifest, write_manifest
 from genaccel.data.pool import prepare_all
-from genaccel.data.samples import read_samples
+from genaccel.data.samples import read_table
 from genaccel.data.spec import DataJob
-from genaccel.data.split import split_subjects
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -23,23 +24,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--volumes", type=Path, required=True, help="folder of prepared volumes to write")
     args = parser.parse_args(argv)
     job = DataJob.parse(args.spec)
-    samples = read_samples(args.samples, job.data.modalities)
-    given = {sample.subject: sample.split for sample in samples if sample.split}
-    splits = split_subjects([sample.subject for sample in samples], job.data.split, given)
+    data = job.data
+    table = read_table(args.samples, data.modalities)
+    samples = table.usable(data.on_error)
+    splits = table.splits(data.split)
     relative = os.path.relpath(args.volumes, args.manifest.parent)
     with atomic_directory(args.volumes) as folder:
-        tasks = [(sample, splits[sample.subject], job.data, folder, relative) for sample in samples]
-        subjects = prepare_all(tasks, cpu_threads(args.threads))
+        tasks = [(sample, splits[sample.subject], data, folder, relative) for sample in samples]
+        subjects, faults = prepare_all(tasks, cpu_threads(args.threads))
+        subjects = note_duplicates(subjects)
+        skipped = leave_out({**table.faults, **faults}, splits, data.on_error)
     for subject in subjects:
         for warning in subject.warnings:
             print(f"data: {subject.subject}: {warning}", file=sys.stderr)
     manifest = Manifest(
         dataset=job.dataset,
-        kind="real" if job.data.samples else "simulated",
-        modalities=job.data.modalities,
-        channels=tuple(job.data.labels),
-        shape=job.data.shape,
+        kind="real" if data.samples else "simulated",
+        modalities=data.modalities,
+        channels=tuple(data.labels),
+        shape=data.shape,
         subjects=tuple(subjects),
+        skipped=skipped,
     )
     write_manifest(args.manifest, manifest)
 

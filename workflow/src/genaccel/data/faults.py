@@ -25,6 +25,11 @@ class InputFault(SpecError):
         # The second line stands under the first, which the command line begins with "data: ".
         return f"{self.what}\n      {self.remedy}"
 
+    @property
+    def line(self) -> str:
+        """What and remedy on one line, for the manifest and for warnings."""
+        return " ".join(f"{self.what} {self.remedy}".split())
+
     def of(self, subject: str) -> InputFault:
         """The same fault, saying whose it is."""
         return InputFault(f"{subject} {self.what}", self.remedy)

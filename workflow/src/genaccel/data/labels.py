@@ -13,6 +13,12 @@ from genaccel.data.spec import DataSpec
 # Raw BraTS volumes are mostly background. One that has next to none was scaled, so that its background
 # is no longer 0 and "non-zero" would be everywhere.
 LEAST_BACKGROUND = 0.01
+# A brain fills most of a skull-stripped head and a third of a whole one; enhancing tumour, which is label 4 of
+# raw BraTS 2018-2021, stays far below this.
+LEAST_BRAIN = 0.2
+# "Non-zero" shows the head where the background is exactly 0, as after skull-stripping. Noise and scaled
+# backgrounds leave fewer zeros than this.
+CLEAN_BACKGROUND = 1 / 3
 
 
 def named_labels(mask: NDArray[np.int32], spec: DataSpec, name: str = "mask") -> NDArray[np.int32]:
@@ -85,6 +91,48 @@ def derive_brain(
         )
     others = [label for channel, members in labels.items() if channel != "brain" for label in members]
     return np.where(foreground & ~np.isin(mask, others), np.int32(brain), mask)
+
+
+def check_brain(
+    mask: NDArray[np.int32],
+    foreground: NDArray[np.bool_],
+    bright: NDArray[np.bool_],
+    labels: Mapping[str, tuple[int, ...]],
+    name: str = "mask",
+) -> None:
+    """Refuses a channel `brain` that can be no brain: raw BraTS masks hold tumours alone.
+
+    Args:
+        mask: label numbers from ``named_labels``.
+        foreground: where any modality is not 0.
+        bright: where any modality exceeds its mean: the head, where the background is noise or not 0.
+        labels: ``DataSpec.labels``; without a channel `brain` nothing is checked.
+
+    Raises:
+        InputFault: no voxel of that channel, or in fewer than 20 % of the voxels that the head fills.
+    """
+    if "brain" not in labels:
+        return
+    brain = np.isin(mask, labels["brain"])
+    numbers = f"label {listing(list(map(str, labels['brain'])))}"
+    if not brain.any():
+        found = listing([str(number) for number in np.unique(mask) if number])
+        raise InputFault(
+            f"{name} has no voxel of channel `brain` ({numbers}); it holds label {found}.",
+            "Raw BraTS masks hold the tumour alone: set derive_brain: nonzero and, for 2018-2021, remap: {4: 3}; "
+            "else mend `data.labels`.",
+        )
+    clean = np.count_nonzero(~foreground) >= CLEAN_BACKGROUND * foreground.size
+    head = foreground if clean else bright
+    covered, size = int(np.count_nonzero(brain & head)), int(np.count_nonzero(head))
+    if covered < LEAST_BRAIN * size:
+        voxels = "non-zero voxels of the images" if clean else "voxels above their image's mean"
+        raise InputFault(
+            f"{name}: channel `brain` ({numbers}) covers {covered:,} of {size:,} {voxels}, {covered / size:.1%}: "
+            "too few for a brain.",
+            "Raw BraTS 2018-2021 calls enhancing tumour 4 and has no brain: set remap: {4: 3} and "
+            "derive_brain: nonzero; if this is right, give the channel another name.",
+        )
 
 
 def split_channels(mask: NDArray[np.int32], labels: Mapping[str, tuple[int, ...]]) -> NDArray[np.uint8]:

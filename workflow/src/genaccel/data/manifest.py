@@ -42,6 +42,8 @@ class Source(BaseModel):
         path: as the sample table gave it.
         spacing: voxel sides in mm along the file's axes.
         orientation: where these point, such as LPS.
+        qform_code, sform_code: NIfTI's names for the space that these transforms lead to: 0 unset, 1 scanner,
+            2 aligned, 3 Talairach, 4 MNI152. nibabel follows the sform where both are set.
         intensity: of an image; None for a mask.
     """
 
@@ -53,6 +55,8 @@ class Source(BaseModel):
     shape: tuple[int, int, int]
     spacing: tuple[float, float, float]
     orientation: str
+    qform_code: int = 0
+    sform_code: int = 0
     intensity: Intensity | None = None
 
 
@@ -80,7 +84,11 @@ class Subject(Spec):
 
 
 class Skipped(Spec):
-    """A subject that was left out, and why."""
+    """A subject that was left out by ``on_error: skip``.
+
+    Attributes:
+        reason: on one line, what is wrong with which file, and what to do.
+    """
 
     subject: str
     reason: str
@@ -95,6 +103,7 @@ class Manifest(Spec):
         channels: the channels of each mask, in order.
         shape: of the model's grid along R, A, S.
         subjects: sorted by name.
+        skipped: sorted by name; splits are drawn with them, so that leaving one out moves no other.
     """
 
     version: Literal[1] = VERSION

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
-from genaccel.data.faults import InputFault, plural
+from genaccel.data.faults import InputFault
+from genaccel.data.nifti_file import parse_nifti, read_bytes
+from genaccel.data.voxels import Stored, check_finite, check_no_sentinel, whole_numbers
 
 # Cosine between two voxel axes; rounding of a float32 header stays below 1e-6, a real shear does not.
 SHEAR_TOLERANCE = 1e-3
 # Share of a voxel by which two affines may disagree at the volume's corners: rounding of qform against sform.
 AFFINE_TOLERANCE = 0.05
-# Labels stored as integers with a slope such as 0.99998 come back this close to whole numbers.
-LABEL_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,14 +29,14 @@ class Volume:
         array: (I, J, K) in the file's own order; floating point or integer, finite.
         affine: (4, 4), voxel indices to RAS+ millimetres; axes perpendicular.
         sha256: of the file's bytes.
-        oriented: False where the header sets neither sform nor qform, so that nibabel assumes LAS.
+        codes: of qform and sform; both 0 where the header sets neither, so that nibabel assumes LAS.
     """
 
     name: str
     array: NDArray
     affine: NDArray[np.float64]
     sha256: str
-    oriented: bool = True
+    codes: tuple[int, int]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,44 +52,30 @@ class Volume:
         """Where the file's axes point, such as ``LPS``."""
         return "".join(nib.aff2axcodes(self.affine))
 
+    @property
+    def oriented(self) -> bool:
+        return any(self.codes)
+
 
 def read_volume(path: Path) -> Volume:
     """Loads a single-file NIfTI, scaled by its slope and intercept; trailing axes of one voxel are dropped.
 
     Raises:
         InputFault: no NIfTI file; cut short or damaged; not three axes; not real numbers; NaN or infinite
-            voxels; an affine that is singular or sheared.
+            voxels, also such as became an integer's extreme; an affine that is singular or sheared.
     """
-    content = path.read_bytes()
-    image = _parse(path.name, content)
-    array = _three_axes(path.name, _voxels(path.name, image))
-    _check_finite(path.name, array)
-    affine = np.asarray(image.affine, dtype=np.float64)
-    _check_affine(path.name, affine)
-    oriented = bool(image.header["sform_code"] > 0 or image.header["qform_code"] > 0)
-    return Volume(path.name, array, affine, hashlib.sha256(content).hexdigest(), oriented)
+    volume, stored = _read(path)
+    return replace(volume, array=stored.scaled)
 
 
 def read_labels(path: Path) -> Volume:
     """``read_volume`` of a label map; ``array`` is int32.
 
     Raises:
-        InputFault: as for ``read_volume``; also where a value is further than 1e-3 from a whole number.
+        InputFault: as for ``read_volume``; also where values are no whole numbers.
     """
-    volume = read_volume(path)
-    # Rounding float64 keeps what float32 would merge.
-    values = volume.array.astype(np.float64)
-    labels = np.rint(values)
-    broken = np.abs(values - labels) > LABEL_TOLERANCE
-    if broken.any():
-        raise InputFault(
-            f"{path.name} is no label map: it holds no whole number in {plural(int(broken.sum()), 'voxel')}, "
-            f"but for example {values[broken][0]:g}.",
-            "Give the segmentation itself; if it was resampled, do that again with nearest neighbours.",
-        )
-    if np.abs(labels).max() > np.iinfo(np.int32).max:
-        raise InputFault(f"{path.name} holds values up to {np.abs(labels).max():g}.", "Give a label map.")
-    return Volume(volume.name, labels.astype(np.int32), volume.affine, volume.sha256, volume.oriented)
+    volume, stored = _read(path)
+    return replace(volume, array=whole_numbers(path.name, stored))
 
 
 def check_same_grid(image: Volume, mask: Volume) -> None:
@@ -112,61 +94,36 @@ def check_same_grid(image: Volume, mask: Volume) -> None:
         )
 
 
-def _parse(name: str, content: bytes) -> nib.Nifti1Image:
-    # Unpacked in one go rather than as far as the voxels reach, so that gzip's check sum is verified.
-    if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise _damaged(name, error) from None
-    kind = {b"n+1\0": nib.Nifti1Image, b"n+2\0": nib.Nifti2Image}
-    cls = kind.get(content[344:348]) or kind.get(content[4:8])
-    if cls is None:
-        raise InputFault(
-            f"{name} is no NIfTI file ({plural(len(content), 'byte')} without the mark n+1 or n+2).",
-            "Convert it to a single .nii or .nii.gz file.",
-        )
-    try:
-        return cls.from_bytes(content)
-    except (OSError, EOFError, ValueError, HeaderDataError, ImageFileError) as error:
-        raise _damaged(name, error) from None
-
-
-def _voxels(name: str, image: nib.Nifti1Image) -> NDArray:
+def _read(path: Path) -> tuple[Volume, Stored]:
+    """The volume, its array as the file stores it, and how that is scaled."""
+    name, content = path.name, read_bytes(path)
+    image = parse_nifti(name, content)
     kind = image.get_data_dtype()
     if kind.names or kind.kind not in "iuf":
-        stored = "colours" if kind.names else f"{kind} numbers"
-        raise InputFault(f"{name} stores {stored}, not one real number a voxel.", "Convert it to a grey-scale volume.")
-    try:
-        return np.asarray(image.dataobj)
-    except (OSError, EOFError, ValueError) as error:
-        raise _damaged(name, error) from None
-
-
-def _damaged(name: str, error: Exception) -> InputFault:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputFault(f"{name} is cut short or damaged ({reason}).", "Copy or download it again.")
+        stores = "colours" if kind.names else f"{kind} numbers"
+        raise InputFault(f"{name} stores {stores}, not one real number a voxel.", "Convert it to a grey-scale volume.")
+    numbers = _three_axes(name, image.dataobj.get_unscaled())
+    slope, inter = image.dataobj.slope, image.dataobj.inter
+    scaled = numbers if (slope, inter) == (1, 0) else _three_axes(name, np.asarray(image.dataobj))
+    stored = Stored(numbers, scaled, slope, inter)
+    check_finite(name, stored.scaled)
+    check_no_sentinel(name, stored.numbers)
+    affine = np.asarray(image.affine, dtype=np.float64)
+    _check_affine(name, affine)
+    codes = int(image.header["qform_code"]), int(image.header["sform_code"])
+    return Volume(name, numbers, affine, hashlib.sha256(content).hexdigest(), codes), stored
 
 
 def _three_axes(name: str, array: NDArray) -> NDArray:
     shape = array.shape
     while array.ndim > 3 and array.shape[-1] == 1:
         array = array[..., 0]
-    if array.ndim != 3 or 0 in array.shape:
+    if array.ndim != 3:
         raise InputFault(
             f"{name} has shape {_by(shape)}, not three axes.",
             "Give one volume a file: split a series into its volumes.",
         )
     return array
-
-
-def _check_finite(name: str, array: NDArray) -> None:
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        nans, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
-        raise InputFault(
-            f"{name} holds NaN in {plural(nans, 'voxel')} and infinity in {infinite:,}, of {array.size:,}.",
-            "Repair the file, for example by writing 0 there if they are background.",
-        )
 
 
 def _check_affine(name: str, affine: NDArray[np.float64]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from genaccel.data.faults import InputFault, lines
+from genaccel.data.faults import InputFault
 from genaccel.data.manifest import Subject
 from genaccel.data.prepare import prepare_subject
 from genaccel.data.samples import Sample
@@ -24,33 +24,32 @@ Task = tuple[Sample, Split, DataSpec, Path, str]
 BYTES_A_PROCESS = 8 * 2**20
 
 
-def prepare_all(tasks: Sequence[Task], processes: int) -> list[Subject]:
-    """Prepares every subject and returns them sorted by name; the number of processes changes nothing else.
+def prepare_all(tasks: Sequence[Task], processes: int) -> tuple[list[Subject], dict[str, InputFault]]:
+    """Prepares every subject; the number of processes changes nothing.
+
+    Returns:
+        The subjects, sorted by name, and the faults of those that cannot be used, by name.
 
     Raises:
-        InputFault: naming all subjects that cannot be used, since finding them one run at a time is dear.
+        Whatever else goes wrong, such as a full disk: no fault of a subject, and noted whose turn it was.
     """
-    subjects, faults = [], []
+    subjects: list[Subject] = []
+    faults: dict[str, InputFault] = {}
     with tqdm(total=len(tasks), desc="data", unit="subject") as progress:
-        for outcome in _outcomes(tasks, min(processes, len(tasks), 1 + _bytes(tasks) // BYTES_A_PROCESS)):
-            (faults if isinstance(outcome, InputFault) else subjects).append(outcome)
+        for name, outcome in _outcomes(tasks, min(processes, len(tasks), 1 + _bytes(tasks) // BYTES_A_PROCESS)):
+            if isinstance(outcome, InputFault):
+                faults[name] = outcome
+            else:
+                subjects.append(outcome)
             progress.update()
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
-        shown = lines(sorted(map(str, faults)))
-        raise InputFault(
-            "\n      ".join([f"{len(faults)} of {len(tasks)} subjects cannot be used:", *shown]),
-            "Mend these files, or take the subjects out of the sample table.",
-        )
-    return sorted(subjects, key=lambda subject: subject.subject)
+    return sorted(subjects, key=lambda subject: subject.subject), faults
 
 
 def _bytes(tasks: Sequence[Task]) -> int:
-    return sum(path.stat().st_size for sample, *_ in tasks for path in (sample.mask, *sample.images.values()))
+    return sum(path.stat().st_size for sample, *_ in tasks for path in sample.files.values() if path.is_file())
 
 
-def _outcomes(tasks: Sequence[Task], processes: int) -> Iterator[Subject | InputFault]:
+def _outcomes(tasks: Sequence[Task], processes: int) -> Iterator[tuple[str, Subject | InputFault]]:
     if processes == 1:
         yield from map(_attempt, tasks)
         return
@@ -65,8 +64,12 @@ def _outcomes(tasks: Sequence[Task], processes: int) -> Iterator[Subject | Input
         pool.shutdown(cancel_futures=True)
 
 
-def _attempt(task: Task) -> Subject | InputFault:
+def _attempt(task: Task) -> tuple[str, Subject | InputFault]:
+    name = task[0].subject
     try:
-        return prepare_subject(*task)
+        return name, prepare_subject(*task)
     except InputFault as fault:
-        return fault
+        return name, fault
+    except Exception as error:
+        error.add_note(f"data: this happened while subject {name} was prepared")
+        raise

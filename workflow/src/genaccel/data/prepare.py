@@ -12,7 +12,7 @@ from genaccel.atomic import file_sha256
 from genaccel.data.faults import InputFault
 from genaccel.data.grid import Grid, plan_grid, to_grid, to_source
 from genaccel.data.intensity import scale_intensity
-from genaccel.data.labels import count_voxels, derive_brain, named_labels, split_channels
+from genaccel.data.labels import check_brain, count_voxels, derive_brain, named_labels, split_channels
 from genaccel.data.manifest import Source, Subject
 from genaccel.data.nifti import Volume, check_same_grid, read_labels, read_volume
 from genaccel.data.samples import Sample
@@ -29,20 +29,13 @@ def prepare_subject(sample: Sample, split: Split, spec: DataSpec, folder: Path, 
         volumes: where ``folder`` will lie at last, relative to the manifest's folder.
 
     Raises:
-        InputFault: a file that cannot be used, saying whose.
+        InputFault: a file that cannot be used. Nothing was written then.
     """
-    try:
-        return _prepare(sample, split, spec, folder, volumes)
-    except InputFault as fault:
-        raise fault.of(sample.subject) from None
-
-
-def _prepare(sample: Sample, split: Split, spec: DataSpec, folder: Path, volumes: str) -> Subject:
     mask = read_labels(sample.mask)
     labels = named_labels(mask.array, spec, mask.name)
     grid = plan_grid(mask.shape, mask.affine, spec.shape, spec.fit, spec.spacing)
     sources = {"mask": _source(sample.mask, mask)}
-    foreground = np.zeros(mask.shape, dtype=bool)
+    foreground, bright = np.zeros(mask.shape, dtype=bool), np.zeros(mask.shape, dtype=bool)
     channels = []
     for modality in spec.modalities:
         image = read_volume(sample.images[modality])
@@ -52,10 +45,19 @@ def _prepare(sample: Sample, split: Split, spec: DataSpec, folder: Path, volumes
         # Beyond the field of view lies background, which is -1 once scaled.
         channels.append(to_grid(scaled, grid, order=1, fill=-1))
         foreground |= image.array != 0
+        bright |= image.array > intensity.mean
+    given = labels.any()
     if spec.derive_brain == "nonzero":
         labels = derive_brain(labels, foreground, spec.labels, mask.name)
+    else:
+        check_brain(labels, foreground, bright, spec.labels, mask.name)
     on_grid = to_grid(labels, grid, order=0, fill=0)
     before, after = count_voxels(labels, spec.labels), count_voxels(on_grid, spec.labels)
+    if not any(after.values()):
+        raise InputFault(
+            f"{mask.name} is empty on the model's grid: it leaves none of {int((labels > 0).sum()):,} labelled voxels.",
+            "Enlarge `data.shape`, or set fit: resample, which keeps the whole field of view.",
+        )
     file = folder / f"{sample.subject}.safetensors"
     save_file({"image": np.stack(channels), "labels": np.ascontiguousarray(split_channels(on_grid, spec.labels))}, file)
     return Subject(
@@ -67,7 +69,12 @@ def _prepare(sample: Sample, split: Split, spec: DataSpec, folder: Path, volumes
         grid=grid,
         label_voxels=after,
         source_label_voxels=before,
-        warnings=(*_unoriented(mask), *_lost(before, labels, grid, spec), *_vanished(before, after)),
+        warnings=(
+            *_unoriented(mask),
+            *([] if given else [f"{mask.name} is empty: there is no label but the brain's, which was derived"]),
+            *_lost(before, labels, grid, spec),
+            *_vanished(before, after),
+        ),
     )
 
 
@@ -78,6 +85,8 @@ def _source(path: Path, volume: Volume) -> Source:
         shape=volume.shape,
         spacing=volume.spacing,
         orientation=volume.orientation,
+        qform_code=volume.codes[0],
+        sform_code=volume.codes[1],
     )
 
 
@@ -104,6 +113,8 @@ def _covered(grid: Grid) -> NDArray[np.bool_]:
 
 
 def _vanished(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    """Channels without a voxel left. No fault as long as another has one: a coarse grid swallows a lesion in image
+    and mask alike, so that the two still fit each other."""
     return [
         f"channel `{channel}` has {before[channel]:,} voxels in the mask but none on the model's grid"
         for channel in before

@@ -91,6 +91,12 @@ class DataSpec(Spec):
     percentiles: tuple[float, float] = setting(
         (0.5, 99.5), "percentiles over a whole volume (never slice by slice) that map to -1 and 1", example=(1.0, 99.0)
     )
+    on_error: Literal["stop", "skip"] = setting(
+        "stop",
+        "at a subject whose files cannot be used: stop, or skip it, go on with the others and report it; "
+        "a fault of the sample table always stops",
+        example="skip",
+    )
     split: SplitSpec = setting(
         SplitSpec(), "shares of the subjects, seeded", example={"train": 0.5, "test": 0.5, "seed": 1}
     )

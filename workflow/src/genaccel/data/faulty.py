@@ -1,0 +1,71 @@
+"""What becomes of subjects that cannot be used: the study stops, or goes on without them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Literal
+
+from genaccel.data.faults import InputFault, lines, listing, plural
+from genaccel.data.manifest import Skipped
+from genaccel.data.split import SPLITS, Split
+
+# Their subjects are trained on and sampled; that nothing stands in them would show only hours later.
+NEEDED: tuple[Split, ...] = ("train", "test")
+
+
+def leave_out(
+    faults: Mapping[str, InputFault], splits: Mapping[str, Split], on_error: Literal["stop", "skip"]
+) -> tuple[Skipped, ...]:
+    """Decides on faulty subjects and says on stderr which are left out.
+
+    Args:
+        faults: by subject.
+        splits: of all subjects, faulty ones included.
+
+    Returns:
+        Those that are left out, sorted by name.
+
+    Raises:
+        InputFault: to stop at them, naming all, since finding them one run at a time is dear; to skip them,
+            where no subject is left, or none of a split that is trained on or sampled.
+    """
+    if on_error == "stop":
+        _stop(faults, len(splits))
+    skipped = tuple(Skipped(subject=name, reason=faults[name].line) for name in sorted(faults))
+    for entry in skipped:
+        print(f"data: leaves out {entry.subject}: {entry.reason}", file=sys.stderr)
+    if skipped:
+        print(f"data: leaves out {len(skipped)} of {plural(len(splits), 'subject')}", file=sys.stderr)
+    if len(faults) == len(splits):
+        raise _several(faults, len(splits), "Nothing is left to go on with: mend these files.")
+    _check_splits(faults, splits)
+    return skipped
+
+
+def _stop(faults: Mapping[str, InputFault], total: int) -> None:
+    if len(faults) == 1:
+        ((name, fault),) = faults.items()
+        raise fault.of(name)
+    if faults:
+        remedy = "Mend these files, take the subjects out of the sample table, or set `data.<name>.on_error: skip`."
+        raise _several(faults, total, remedy)
+
+
+def _several(faults: Mapping[str, InputFault], total: int, remedy: str) -> InputFault:
+    shown = lines([str(faults[name].of(name)) for name in sorted(faults)])
+    heading = f"{len(faults)} of {plural(total, 'subject')} cannot be used:"
+    return InputFault("\n      ".join([heading, *shown]), remedy)
+
+
+def _check_splits(faults: Mapping[str, InputFault], splits: Mapping[str, Split]) -> None:
+    for split in SPLITS:
+        members = sorted(name for name in splits if splits[name] == split)
+        if not members or not faults.keys() >= set(members):
+            continue
+        what = f"the split `{split}` is empty, since all its subjects are left out: {listing(members)}."
+        if split in NEEDED:
+            raise InputFault(
+                what, "Mend one of them, or give the split others: `data.<name>.split`, or the table's column `split`."
+            )
+        print(f"data: {what}", file=sys.stderr)
