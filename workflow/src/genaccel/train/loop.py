@@ -35,6 +35,21 @@ class LossNotFinite(ArithmeticError):
         self.step = step
 
 
+def offset_noise(shape: torch.Size, offset: float, generator: torch.Generator) -> Tensor:
+    """Standard normal noise plus a normal constant a channel, of standard deviation ``offset``; (C, D, H, W).
+
+    Of plain noise the mean over a volume is next to 0 at every step, so that the loss hardly tells a network that
+    takes the mean of x_t for the volume's from one that knows the volume's; sampling then keeps whatever brightness
+    its first steps happen to give.
+
+    Source: Guttenberg, Diffusion with Offset Noise, CrossLabs, 2023.
+    """
+    noise = torch.randn(shape, generator=generator, device=generator.device)
+    if offset:
+        noise += offset * torch.randn((shape[0], 1, 1, 1), generator=generator, device=generator.device)
+    return noise
+
+
 class Training:
     """Training of a noise predictor with Adam on the L1 loss, with an average of its weights.
 
@@ -96,7 +111,7 @@ class Training:
         for position in positions:
             image, condition = self.volumes[self.order.volume(position)]
             generator = self.device.generator(derive_seed(self.spec.seed, "noise", position))
-            noises.append(torch.randn(image.shape, generator=generator, device=self.device.torch))
+            noises.append(offset_noise(image.shape, self.spec.offset_noise, generator))
             steps.append(derive_seed(self.spec.seed, "timestep", position) % self.schedule.T)
             images.append(image)
             conditions.append(condition)

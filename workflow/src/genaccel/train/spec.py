@@ -30,6 +30,13 @@ class TrainSpec(Spec):
     batch: int = setting(2, "volumes a device and micro-step", example=1, ge=1)
     accumulate: int = setting(1, "micro-steps an optimizer step; published: 2", example=2, ge=1)
     learning_rate: float = setting(2e-3, "Adam's step size; published: 1.0e-5", example=1e-4, gt=0)
+    offset_noise: float = setting(
+        0.1,
+        "standard deviation of a constant added to each channel's noise, which teaches the network to set the "
+        "brightness as a whole; published: 0",
+        example=0.05,
+        ge=0,
+    )
     precision: Literal["fp32", "tf32", "bf16"] = setting(
         "fp32", "arithmetic; weights, optimizer and average stay FP32", example="tf32"
     )
