@@ -85,9 +85,16 @@ def sample(model, inputs, tmp_path):
 
     def run(out: str = "out", code: str = "", **settings) -> Path:
         sampler = settings.pop("sampler", "ddim")
-        spec = {"samplers": [sampler], "steps": 3} | settings
+        steps = model.timesteps if sampler == "ddpm" else settings.pop("steps", 3)
+        spec = {"samplers": [sampler], "steps": None} | settings
         job = SampleJob.build(
-            {"device": "cpu", "model": model.model_dump(mode="json"), "sampler": sampler, "sample": spec}
+            {
+                "device": "cpu",
+                "model": model.model_dump(mode="json"),
+                "sampler": sampler,
+                "steps": steps,
+                "sample": spec,
+            }
         )
         main(
             [

@@ -44,11 +44,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         model = UNet(job.model).eval()
         model.load_state_dict(load_weights(args.weights, job.model))
         model.to(device.torch)
+        options = _options(job)
         record = {
             "model": Path(args.out).parent.name,
             "sampler": job.sampler,
-            "steps": job.sample.steps or job.model.timesteps,
-            "eta": job.sample.eta if "eta" in SAMPLERS.options(job.sampler) else None,
+            "steps": job.steps,
+            "eta": options.get("eta"),
+            "order": options.get("order"),
             "split": job.sample.split,
             "device": device.name,
             "spec_sha256": job.sha256(),
@@ -80,7 +82,7 @@ def _sample(
 ) -> None:
     """Samples the volumes in batches; each is written as soon as it is there."""
     sampler = SAMPLERS[job.sampler]
-    options = {name: getattr(job.sample, name) for name in ("steps", "eta") if name in SAMPLERS.options(job.sampler)}
+    options = _options(job)
     schedule = Schedule(job.model.timesteps).to(device.torch)
     shape = (job.model.out_channels, *job.model.tensor_shape)
     evaluations = record["steps"] * -(-len(todo) // job.sample.batch)
@@ -99,6 +101,12 @@ def _sample(
                     )
                 volume = from_model(image, job.model.axes).numpy()
                 write_volume(folder, subject, k, volume, job.model.image, record | {"seed": seed})
+
+
+def _options(job: SampleJob) -> dict[str, Any]:
+    """Those settings that the sampler takes."""
+    given = {"steps": job.steps, "eta": job.sample.eta, "order": job.sample.order}
+    return {name: given[name] for name in given.keys() & SAMPLERS.options(job.sampler)}
 
 
 def _condition(manifest_path: str, subject: Subject, manifest: Manifest, job: SampleJob) -> Tensor:

@@ -48,13 +48,24 @@ def write_volume(
     with atomic_file(folder / f"{name}.safetensors") as partial:
         save_file({"image": np.ascontiguousarray(image)}, partial)
     files = {}
+    qform, sform = _codes(subject)
     for modality, channel in zip(modalities, image, strict=True):
         files[modality] = f"{name}_{modality}.nii.gz"
         nifti = nib.Nifti1Image(to_source(channel, subject.grid, fill=BACKGROUND), np.array(subject.grid.source_affine))
-        nifti.set_qform(nifti.affine, code="scanner")
-        nifti.set_sform(nifti.affine, code="scanner")
+        nifti.set_qform(nifti.affine, code=qform)
+        nifti.set_sform(nifti.affine, code=sform)
         with atomic_file(folder / files[modality]) as partial:
             nib.save(nifti, partial)
     side_car = record | {"subject": subject.subject, "sample": sample, "files": files, "intensity": "scaled to [-1, 1]"}
     with atomic_file(folder / f"{name}.json") as partial:
         partial.write_text(json.dumps(side_car, indent=1, sort_keys=True) + "\n")
+
+
+def _codes(subject: Subject) -> tuple[int, int]:
+    """Which of a header's two transforms hold, and what they lead to: as in the mask's, so that viewers overlay both.
+
+    A mask that sets neither is written as scanner coordinates: its affine was assumed, and is now said.
+    """
+    mask = subject.sources.get("mask")
+    codes = (mask.qform_code, mask.sform_code) if mask else (0, 0)
+    return codes if any(codes) else (1, 1)

@@ -1,7 +1,7 @@
 """Samplers: one module each, named as in the config, holding a function of that name.
 
 A sampler takes ``denoise, x, schedule, noise`` and, by name, those settings of ``sample`` that it uses (``steps``,
-``eta``): what its signature leaves out does not rerun it.
+``eta``, ``order``): what its signature leaves out does not rerun it.
 """
 
 from genaccel.registry import Registry
