@@ -1,13 +1,10 @@
 from importlib import metadata
 
-import numpy as np
 import pytest
 import torch
-from scipy import ndimage
 
 from genaccel.metrics.features import FEATURES
 from genaccel.metrics.features.deepbet import prepare
-from genaccel.metrics.fid import frechet_distance
 from genaccel.spec import SpecError
 
 CPU = torch.device("cpu")
@@ -19,48 +16,6 @@ def network():
     network = FEATURES["deepbet"](CPU)
     network.side = 64
     return network
-
-
-def head(seed, side=32):
-    """An ellipsoidal skull, brain and ventricles, each a little different, in [-1, 1]."""
-    rng = np.random.default_rng(seed)
-    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, side)] * 3, indexing="ij"))
-    grid = grid + 0.1 * np.stack([ndimage.gaussian_filter(rng.standard_normal((side,) * 3), 4) for _ in range(3)]) * 50
-    radius = np.sqrt(np.sum((grid / np.array([0.7, 0.9, 0.75]).reshape(3, 1, 1, 1)) ** 2, axis=0))
-    volume = np.select([radius < 0.2, radius < 0.75, radius < 0.85, radius < 1], [-0.6, 0.2, -0.8, 0.9], -1.0)
-    return ndimage.gaussian_filter(volume, 0.7).astype(np.float32)
-
-
-def blur(volume, amount):
-    return ndimage.gaussian_filter(volume, amount)
-
-
-def noise(volume, amount):
-    return np.clip(volume + amount * np.random.default_rng(9).standard_normal(volume.shape), -1, 1)
-
-
-def warp(volume, amount):
-    rng = np.random.default_rng(9)
-    shift = np.stack([ndimage.gaussian_filter(rng.standard_normal(volume.shape), 3) for _ in range(3)])
-    index = np.indices(volume.shape) + amount * shift / shift.std()
-    return ndimage.map_coordinates(volume, index, order=1, mode="nearest")
-
-
-@pytest.fixture(scope="module")
-def heads():
-    return [head(seed) for seed in range(4)]
-
-
-@pytest.mark.parametrize(
-    ("harm", "amounts"), [(blur, (0.8, 1.5, 3.0)), (noise, (0.1, 0.3, 0.8)), (warp, (0.7, 1.5, 3.0))]
-)
-def test_the_distance_grows_with(network, heads, harm, amounts):
-    def features(volumes):
-        return np.stack([network(torch.tensor(v, dtype=torch.float32)[None, None])[0].numpy() for v in volumes])
-
-    real = features(heads)
-    distances = [frechet_distance(features([harm(v, a) for v in heads]), real).value for a in amounts]
-    assert 0 < distances[0] < distances[1] < distances[2]
 
 
 def test_its_stages_are_those_of_the_packages_own_network(network):
@@ -82,8 +37,8 @@ def test_every_grid_gives_its_dimension_of_finite_features(network, shape):
     assert features.isfinite().all()
 
 
-def test_a_volume_is_seen_by_itself_in_a_batch(network, heads):
-    batch = torch.tensor(np.stack(heads))[:, None]
+def test_a_volume_is_seen_by_itself_in_a_batch(network):
+    batch = torch.rand(3, 1, 32, 32, 32, generator=torch.Generator().manual_seed(1)) * 2 - 1
     torch.testing.assert_close(network(batch)[1:2], network(batch[1:2]), rtol=1e-4, atol=1e-5)
 
 

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
-from genaccel.metrics.fid import frechet_distance
+from genaccel.metrics.fid import frechet_distance, frechet_distances
+from genaccel.metrics.interval import deletions
 from genaccel.spec import SpecError
 
 D = 240
@@ -73,3 +74,16 @@ def test_features_that_are_not_finite_are_an_error():
 def test_sets_of_different_dimension_are_an_error():
     with pytest.raises(SpecError, match=r"\(4, 240\) and \(4, 128\)"):
         frechet_distance(features(4), features(4, d=128))
+
+
+@pytest.mark.parametrize("n", range(2, 11))
+def test_identical_sets_give_zero(n):
+    assert frechet_distance(features(n), features(n)).value == 0
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(8, 11, 20), (30, 25, 20), (30, 8, 20), (12, 50, 6)])
+def test_leaving_out_equals_taking_the_distance_without(n, m, d):
+    x, y = features(n, d), 1.2 * features(m, d, seed=1, shift=0.3)
+    keep, keep_reference, _ = deletions([f"a{i}" for i in range(n)], [f"b{i}" for i in range(m)])
+    expected = [frechet_distance(x[i], y[j]).value for i, j in zip(keep, keep_reference, strict=True)]
+    np.testing.assert_allclose(frechet_distances(x, y, keep, keep_reference), expected, rtol=1e-6)

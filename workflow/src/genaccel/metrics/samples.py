@@ -35,6 +35,7 @@ class SampleIndex(_Record):
     sampler: str
     steps: int
     eta: float | None = None
+    order: int | None = None
     seed: int
     spec_sha256: str
     weights_sha256: str

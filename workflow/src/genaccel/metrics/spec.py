@@ -2,10 +2,55 @@
 
 from __future__ import annotations
 
-from pydantic import field_validator
+from typing import Literal
 
-from genaccel.metrics.features import FEATURES
+from pydantic import field_validator, model_validator
+
+from genaccel.metrics.features import FEATURES, needs_weights
 from genaccel.spec import Spec, setting
+
+
+class FeatureSpec(Spec):
+    """The network through which FID-3D, KID and MMD see volumes."""
+
+    network: str = setting(
+        "deepbet", "deepbet comes with its package; the others need `weights`", example="medicalnet_10"
+    )
+    weights: str | None = setting(
+        None, "file of the network's weights, where it does not come with a package", example="resnet_10_23dataset.pth"
+    )
+    weights_sha256: str | None = setting(
+        None, "SHA-256 that this file must have", example="0" * 64, pattern=r"^[0-9a-f]{64}$"
+    )
+
+    @field_validator("network")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return FEATURES.check(name)
+
+    @model_validator(mode="after")
+    def _weights(self) -> FeatureSpec:
+        if needs_weights(self.network) and not self.weights:
+            raise ValueError(
+                f"{self.network} does not come with a package; set `weights` to its file (MedicalNet's: "
+                "https://github.com/Tencent/MedicalNet) and `weights_sha256` to that file's hash, or use deepbet"
+            )
+        if not needs_weights(self.network) and (self.weights or self.weights_sha256):
+            raise ValueError(
+                f"{self.network} comes with its package and reads no file; leave `weights` and `weights_sha256` null, "
+                "or set `network` to the network of that file"
+            )
+        return self
+
+
+class SegmenterSpec(Spec):
+    """The network that finds the mask again in a volume; trained on the real volumes of the training split."""
+
+    steps: int = setting(400, "optimizer steps; 0 leaves mask adherence out", example=10, ge=0)
+    channels: int = setting(8, "channels of the first level", example=4, ge=1)
+    learning_rate: float = setting(0.02, "Adam's highest step size", example=0.002, gt=0)
+    batch: int = setting(2, "patches of volumes a step", example=4, ge=1)
+    seed: int = setting(0, "seed of initial weights and data order", example=1, ge=0)
 
 
 class MetricsSpec(Spec):
@@ -15,7 +60,18 @@ class MetricsSpec(Spec):
         7, "side of SSIM's Gaussian window in voxels; odd, at most the volume's shortest side", example=5, ge=3
     )
     ssim_sigma: float = setting(1.5, "standard deviation of that window in voxels", example=1.0, gt=0)
-    features: str = setting("deepbet", "feature network of FID-3D", example="deepbet")
+    features: FeatureSpec = setting(
+        FeatureSpec(),
+        "feature network of FID-3D, KID and MMD",
+        # As one, since its settings go together.
+        example={"network": "medicalnet_10", "weights": "resnet_10_23dataset.pth", "weights_sha256": "0" * 64},
+    )
+    reference: Literal["train", "validation", "test"] | None = setting(
+        None,
+        "split of the real volumes that FID-3D, KID and MMD compare with; null: the split that was sampled",
+        example="train",
+    )
+    segmenter: SegmenterSpec = setting(SegmenterSpec(), "network of mask adherence (Dice)", example=None)
 
     @field_validator("ssim_window")
     @classmethod
@@ -24,16 +80,28 @@ class MetricsSpec(Spec):
             raise ValueError(f"{window} is even; use an odd side such as {window + 1}")
         return window
 
-    @field_validator("features")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        return FEATURES.check(name)
+
+class RealJob(Spec):
+    """What the rule `metrics_real` passes."""
+
+    device: str
+    dataset: str
+    features: FeatureSpec
+
+
+class SegmenterJob(Spec):
+    """What the rule `metrics_segmenter` passes."""
+
+    device: str
+    dataset: str
+    segmenter: SegmenterSpec
 
 
 class MetricsJob(Spec):
-    """What the rule `metrics` passes."""
+    """What the rule `metrics_score` passes."""
 
     device: str
     model: str
     sampler: str
+    steps: int
     metrics: MetricsSpec

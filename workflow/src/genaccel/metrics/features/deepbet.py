@@ -10,11 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genaccel.atomic import file_sha256
+from genaccel.metrics.features._grid import SIDE, to_cube
 from genaccel.spec import SpecError
 
 FILE = "data/models/model.pt"
-SIDE = 128
-"""Voxels a side of what the network sees, whatever the volume's grid, so that features of all studies compare."""
 
 
 def deepbet(device: torch.device) -> Encoder:
@@ -86,11 +85,11 @@ class Encoder:
 def prepare(volumes: Tensor, side: int) -> Tensor:
     """What the network was trained on: robustly scaled, z-scored cubes. (B, 1, D, H, W) -> (B, 1, side, side, side).
 
-    Padding with -1, which is air, keeps the aspect; resizing is linear. A constant volume stays constant.
+    A constant volume stays constant.
     """
     flat = volumes.flatten(1)
     low, high = (_percentile(flat, percent).view(-1, 1, 1, 1, 1) for percent in (0.5, 99.5))
-    x = F.interpolate(_cube(volumes), (side,) * 3, mode="trilinear", align_corners=False)
+    x = to_cube(volumes, side)
     x = ((x - low) / (high - low).clamp_min(1e-6)).clamp(0, 1)
     mean, std = x.mean(dim=(1, 2, 3, 4), keepdim=True), x.std(dim=(1, 2, 3, 4), keepdim=True)
     return (x - mean) / std.clamp_min(1e-6) * 0.226 + 0.449
@@ -99,12 +98,3 @@ def prepare(volumes: Tensor, side: int) -> Tensor:
 def _percentile(flat: Tensor, percent: float) -> Tensor:
     # torch.quantile sorts, which is slow, and refuses more than 2^24 voxels.
     return flat.kthvalue(1 + round(percent / 100 * (flat.shape[1] - 1)), dim=1).values
-
-
-def _cube(volumes: Tensor) -> Tensor:
-    longest = max(volumes.shape[2:])
-    padding = []
-    for size in reversed(volumes.shape[2:]):
-        before = (longest - size) // 2
-        padding += [before, longest - size - before]
-    return F.pad(volumes, padding, value=-1.0)

@@ -1,0 +1,1 @@
+"""The segmenter of mask adherence: its network and file (`network`), and the command that trains it."""
