@@ -101,6 +101,37 @@ def make_table(tmp_path):
     return make
 
 
+SAMPLING = {"sampler": "ddim", "steps": 25, "eta": 0.0, "split": "test", "size": "32x32x32"}
+
+
+@pytest.fixture(scope="session")
+def image():
+    """A score of single volumes, as the stage `metrics` writes it."""
+
+    def make(metric="ssim", values=(0.5, 0.6, 0.7), region="whole", modality="t1", **case) -> Result:
+        case = SAMPLING | {"modality": modality, "region": region} | case
+        case |= {"window": 7, "sigma": 1.5} if metric == "ssim" else {}
+        return Result(metric=metric, unit="dB" if metric == "psnr" else "1", case=case, values=values)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def distance():
+    """A score of whole sets, with the ends of its interval and its floor where they are given."""
+
+    def make(metric="fid", value=12.345, low=None, high=None, floor=(), n=4, **case) -> list[Result]:
+        case = SAMPLING | {"modality": "t1", "features": "deepbet", "dimension": 240, "n_reference": 3} | case
+        found = {metric: (value,), f"{metric}_low": (low,), f"{metric}_high": (high,), f"{metric}_floor": floor}
+        return [
+            Result(metric=name, unit="1", case=case, values=values, n=n)
+            for name, values in found.items()
+            if values and values != (None,)
+        ]
+
+    return make
+
+
 @pytest.fixture
 def texts():
     """All that is written in a figure."""

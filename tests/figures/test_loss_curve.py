@@ -48,6 +48,11 @@ def test_short_runs_have_numbers_on_both_axes(write, make_spec, losses):
         assert any(labels)
 
 
+@pytest.mark.parametrize(("steps", "called"), [(8, "mean of all steps so far"), (50, "mean of the last 20 steps")])
+def test_the_legend_says_over_how_many_steps_the_mean_is(write, make_spec, texts, steps, called):
+    assert called in texts(draw(write(table([0.5] * steps)), make_spec, smoothing=20))
+
+
 def test_no_step_is_said(write, make_spec, texts):
     assert "no training step: the weights were used as they are" in texts(draw(write(table([])), make_spec))
 

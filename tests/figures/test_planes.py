@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from genaccel.figures.planes import PLANES, best_positions, cut, outline, show, voxel_sides
+from genaccel.figures.planes import PLANES, best_positions, cut, extent, lay_out, mark, outline, show, voxel_sides
 
 SHAPE = (10, 14, 8)
 SIDES = (2.0, 3.0, 4.0)
 AXES = {"R": 0, "A": 1, "S": 2}
+FIELD = (42.0, 42.0)
 
 
 def drawn(volume, plane, positions=(5, 7, 4), sides=SIDES, outside=-1.0):
@@ -17,7 +18,7 @@ def drawn(volume, plane, positions=(5, 7, 4), sides=SIDES, outside=-1.0):
     figure = Figure(figsize=(2, 2), dpi=100)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    show(axes, volume, plane, positions, sides, outside=outside, cmap="gray", vmin=-1, vmax=1)
+    show(axes, volume, plane, positions, sides, FIELD, outside=outside, cmap="gray", vmin=-1, vmax=1)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., 0] / 255, axes
 
@@ -49,9 +50,36 @@ def test_a_panel_is_to_scale():
     assert height / width == pytest.approx(14 * 3 / (10 * 2), rel=0.02)
 
 
-def test_the_planes_of_a_volume_share_one_scale():
-    fields = {drawn(np.ones(SHAPE), plane)[1].get_xlim() for plane in PLANES}
-    assert fields == {(-21.0, 21.0)}
+@pytest.mark.parametrize("shape", [(10, 14, 8), (8, 8, 8), (64, 64, 2), (4, 60, 60)])
+def test_panels_share_one_scale_and_hold_every_slice_and_little_else(shape):
+    right, anterior, superior = sides = extent(shape, (1.0, 1.0, 2.0))
+    layout = lay_out([sides], longest=2.0)
+    for plane, across, up in zip(PLANES, (right, right, anterior), (anterior, superior, superior), strict=True):
+        width, height = layout.field(plane)
+        assert width == pytest.approx(max(across, 0.45 / layout.scale))
+        assert height >= up - 1e-9
+    assert layout.height == pytest.approx(max(2.0 * max(anterior, superior) / max(sides), 0.45))
+    assert max(*layout.widths, layout.height) == pytest.approx(2.0)
+
+
+def test_the_panels_of_several_volumes_hold_the_largest_of_each_side():
+    layout = lay_out([(10, 40, 10), (20, 20, 30)], longest=4.0)
+    assert (layout.widths, layout.height) == ((2.0, 2.0, 4.0), 4.0)
+    assert layout.lefts(0.5) == (0, 2.5, 5.0)
+    assert layout.width(0.5) == 9.0
+
+
+def test_letters_show_on_noise():
+    """White letters lie on a black box, whatever the picture: bright and dark pixels are around each."""
+    figure = Figure(figsize=(2, 2), dpi=100)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    show(axes, np.ones((20, 20, 20)), PLANES[0], (1, 1, 1), (1, 1, 1), (20, 20), cmap="gray", vmin=-1, vmax=1)
+    mark(axes, PLANES[0])
+    canvas.draw()
+    letters = np.asarray(canvas.buffer_rgba())[92:108, 4:18, 0]
+    assert (letters < 20).mean() > 0.3
+    assert (letters > 200).mean() > 0.1
 
 
 def test_beyond_the_volume_lies_what_the_caller_says():
@@ -97,7 +125,7 @@ def test_positions_lie_within_the_volume(data, channels):
 @pytest.mark.parametrize("plane", PLANES, ids=[plane.name for plane in PLANES])
 def test_an_outline_surrounds_its_voxels_even_at_the_border(plane):
     axes = Figure().subplots()
-    show(axes, np.zeros(SHAPE), plane, (0, 0, 0), SIDES)
+    show(axes, np.zeros(SHAPE), plane, (0, 0, 0), SIDES, FIELD)
     mask = np.zeros(SHAPE, np.uint8)
     mask[:2, :2, :2] = 1
     outline(axes, mask, plane, (0, 0, 0), SIDES, "red")

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -52,6 +54,14 @@ def test_real_and_synthetic_share_the_scale_and_the_difference_is_symmetric(make
     assert set(limits[3:9]) == {(-1, 1)}
     (low, high), *_ = limits[9:]
     assert low == -high
+
+
+@pytest.mark.parametrize("shape", [(12, 16, 8), (12, 12, 12), (12, 16, 7)])
+def test_panels_lie_beside_each_other_and_within_the_figure(make_study, make_spec, shape):
+    figure = draw(make_study(subjects=1, shape=shape), make_spec)
+    boxes = [axes.get_position() for axes in panels(figure)]
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert 0 <= boxes[0].x0 < boxes[-1].x1 <= 1
 
 
 def test_the_smallest_channel_is_on_top():

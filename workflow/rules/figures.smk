@@ -4,10 +4,40 @@ FORMAT = CONFIG.figures.format
 
 rule figures:
     input:
+        expand(f"{FIGURES}/subjects-{{dataset}}.html", dataset=DATASETS),
         expand(f"{FIGURES}/qc_montage-{{dataset}}.{FORMAT}", dataset=DATASETS),
         expand(f"{FIGURES}/loss_curve-{{model}}.{FORMAT}", model=MODELS),
-        each_sample(f"{FIGURES}/sample_montage-{{model}}-{{sampler}}.{FORMAT}"),
+        each_sample(f"{FIGURES}/sample_montage-{{model}}-{{sampler}}-{{steps}}.{FORMAT}"),
         f"{FIGURES}/metric_table.{FORMAT}",
+        f"{FIGURES}/sampler_steps.{FORMAT}",
+        f"{FIGURES}/provenance.html",
+
+
+rule figures_subjects:
+    input:
+        manifest=rules.data_prepare.output.manifest,
+    output:
+        report(
+            f"{FIGURES}/subjects-{{dataset}}.html",
+            caption="../report/subjects.rst",
+            category="Data",
+            labels={"figure": "Subjects, warnings, left out", "of": "{dataset}"},
+        ),
+    log:
+        f"{LOGS}/figures/subjects-{{dataset}}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2_000,
+        runtime=10,
+    params:
+        spec=spec("figure", name="{dataset}"),
+        code=code("genaccel.figures.subjects"),
+    message:
+        "Listing the subjects of {wildcards.dataset}"
+    shell:
+        "python -m genaccel.figures.subjects --spec {params.spec:q} --code {params.code}"
+        " --manifest {input.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
 
 
 rule figures_qc_montage:
@@ -72,23 +102,23 @@ rule figures_sample_montage:
         samples=rules.sample_volumes.output[0],
     output:
         report(
-            f"{FIGURES}/sample_montage-{{model}}-{{sampler}}.{FORMAT}",
+            f"{FIGURES}/sample_montage-{{model}}-{{sampler}}-{{steps}}.{FORMAT}",
             caption="../report/sample_montage.rst",
             category="Samples",
-            labels={"figure": "Mask, real, synthetic, difference", "of": "{model}, {sampler}"},
+            labels={"figure": "Mask, real, synthetic, difference", "of": "{model}, {sampler}, {steps} steps"},
         ),
     log:
-        f"{LOGS}/figures/sample_montage-{{model}}-{{sampler}}.log",
+        f"{LOGS}/figures/sample_montage-{{model}}-{{sampler}}-{{steps}}.log",
     conda:
         ENVIRONMENT
     resources:
         mem_mb=4_000,
         runtime=10,
     params:
-        spec=spec("figure", name="{model}, {sampler}"),
+        spec=spec("figure", name="{model}, {sampler}, {steps} steps"),
         code=code("genaccel.figures.sample_montage"),
     message:
-        "Drawing the volumes of {wildcards.model} with {wildcards.sampler}"
+        "Drawing the volumes of {wildcards.model} with {wildcards.sampler} in {wildcards.steps} steps"
     shell:
         "python -m genaccel.figures.sample_montage --spec {params.spec:q} --code {params.code}"
         " --manifest {input.manifest:q} --samples {input.samples:q} --out {output:q} 2>&1 | tee {log:q}"
@@ -127,9 +157,65 @@ rule figures_metric_table:
         " --table {input.table:q} --out {output.figure:q} --summary {output.summary:q} 2>&1 | tee {log:q}"
 
 
+rule figures_sampler_steps:
+    input:
+        table=rules.metrics_table.output[0],
+    output:
+        report(
+            f"{FIGURES}/sampler_steps.{FORMAT}",
+            caption="../report/sampler_steps.rst",
+            category="Metrics",
+            labels={"figure": "Scores by sampler and steps", "of": "all models"},
+        ),
+    log:
+        f"{LOGS}/figures/sampler_steps.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=4_000,
+        runtime=10,
+    params:
+        spec=spec("figure", name=CONFIG.study),
+        code=code("genaccel.figures.sampler_steps"),
+    message:
+        "Drawing the scores by sampler and steps"
+    shell:
+        "python -m genaccel.figures.sampler_steps --spec {params.spec:q} --code {params.code}"
+        " --table {input.table:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule figures_provenance:
+    input:
+        train=expand(rules.train_model.output.run, model=MODELS),
+        metrics=each_sample(rules.metrics_score.output.run),
+    output:
+        report(
+            f"{FIGURES}/provenance.html",
+            caption="../report/provenance.rst",
+            category="Provenance",
+            labels={"figure": "Code, settings, machine, weights", "of": "all runs"},
+        ),
+    log:
+        f"{LOGS}/figures/provenance.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=2_000,
+        runtime=10,
+    params:
+        spec=spec("figure", name=CONFIG.study),
+        code=code("genaccel.figures.provenance"),
+    message:
+        "Listing where the measurements came from"
+    shell:
+        "python -m genaccel.figures.provenance --spec {params.spec:q} --code {params.code}"
+        " --out {output:q} {input:q} 2>&1 | tee {log:q}"
+
+
 rule reference:
     input:
         expand(f"results/figures/{{device}}/metric_table.{FORMAT}", device=REFERENCES),
+        expand(f"results/figures/{{device}}/sampler_steps.{FORMAT}", device=REFERENCES),
         expand(f"results/figures/{{device}}/loss_curve.{FORMAT}", device=REFERENCES),
     message:
         "The figures of the committed measurements are in results/figures"
@@ -148,6 +234,20 @@ use rule figures_metric_table as reference_metric_table with:
         code=code("genaccel.figures.metric_table"),
     message:
         "Drawing the scores measured on {wildcards.device}"
+
+
+use rule figures_sampler_steps as reference_sampler_steps with:
+    input:
+        table="results/reference/{device}/metrics.csv",
+    output:
+        f"results/figures/{{device}}/sampler_steps.{FORMAT}",
+    log:
+        "logs/reference/sampler_steps-{device}.log",
+    params:
+        spec=spec("figure", name="{device}"),
+        code=code("genaccel.figures.sampler_steps"),
+    message:
+        "Drawing the scores measured on {wildcards.device} by sampler and steps"
 
 
 use rule figures_loss_curve as reference_loss_curve with:

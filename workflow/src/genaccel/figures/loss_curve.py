@@ -52,12 +52,12 @@ def loss_curve(losses: pandas.Series, job: FigureJob) -> Figure:
         axes.set(xticks=[], yticks=[])
         axes.text(0.5, 0.5, "no training step: the weights were used as they are", ha="center", color=MUTED)
         return figure
-    window = job.figures.smoothing
+    window = min(job.figures.smoothing, len(losses))
     mean = losses.rolling(window, min_periods=1).mean()
     dot = "o" if len(losses) == 1 else None  # a single point draws no line
     # Single steps are mostly the draw of the diffusion step, so they stay in the background.
     axes.plot(losses.index, losses, color="#9a9a9a", linewidth=0.6, alpha=0.7, label="each step", marker=dot)
-    axes.plot(mean.index, mean, color=ACCENT, linewidth=1.8, label=f"mean of the last {window} steps", marker=dot)
+    axes.plot(mean.index, mean, color=ACCENT, linewidth=1.8, label=_mean_of(window, len(losses)), marker=dot)
     end = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "color": ACCENT, "fontweight": "bold"}
     axes.annotate(f"{mean.iloc[-1]:.3g}", (mean.index[-1], mean.iloc[-1]), **end)
     axes.set_yscale("log")
@@ -72,6 +72,10 @@ def loss_curve(losses: pandas.Series, job: FigureJob) -> Figure:
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.8)
     axes.legend(loc="upper right")
     return figure
+
+
+def _mean_of(window: int, steps: int) -> str:
+    return "mean of all steps so far" if window == steps else f"mean of the last {window} steps"
 
 
 if __name__ == "__main__":

@@ -1,31 +1,42 @@
-"""Draws the table of scores and writes its summary: mean and spread, count, unit, direction, warnings."""
+"""Draws the table of scores and writes its summary: mean and spread, interval, count, direction, warnings."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from genaccel.atomic import atomic_file
 from genaccel.command import stage_errors
-from genaccel.figures.scores import BETTER, SAMPLING, read_scores, summarise
+from genaccel.figures.grid_table import Column, Entry, Line, draw_table
+from genaccel.figures.numbers import PLUS_MINUS, decimals, interval, number, with_spread
+from genaccel.figures.scores import ARROWS, SAMPLING, SCORES, read_scores, sampling_name
 from genaccel.figures.spec import FigureJob
-from genaccel.figures.style import INK, MINUS, MUTED, TIMES, WARNING, figure_parser, save, text_at, theme
+from genaccel.figures.style import INK, MUTED, TIMES, WARNING, figure_parser, save, theme
+from genaccel.figures.summary import summarise
 
-NAMES = {"ssim": "SSIM", "psnr": "PSNR", "mse": "MSE", "fid": "FID-3D"}
-ARROWS = {"higher": "\N{UPWARDS ARROW}", "lower": "\N{DOWNWARDS ARROW}"}
 MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}#"
-PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+FITS = 30  # small letters that a column has room for
+KEYS = ["metric", "detail", "place", "modality"]
 
-# Inches.
-MARGIN, COLUMN, LINE, HEAD, HEADER, FOOT_LINE = 0.2, 1.6, 0.23, 0.48, 0.74, 0.14
-STUB = (1.15, 1.05, 0.75)  # metric, region, modality
+REAL = {
+    "real=held_out": "of the real volumes outside the training split",
+    "real=train": "of each real training volume to the nearest other one, since there are no others",
+}
+
+HALVES = "floor: between two disjoint sets of all real volumes, as large as there are volumes for"
+
+
+class Key(NamedTuple):
+    """What a line of the table is of; ``place`` is a region, a mask channel or a feature network."""
+
+    metric: str
+    detail: str
+    place: str
+    modality: str
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -60,111 +71,152 @@ class Notes:
         return (f"{self.mark(text)} {text}" for text in self.texts)
 
 
-def metric_table(summary: pandas.DataFrame, job: FigureJob) -> Figure:
-    """One row a score, region and modality; one column a model and its sampling."""
-    summary = summary.assign(detail=[_detail(row) for row in summary.itertuples()])
-    columns = list(summary.groupby(["model", "device", *SAMPLING], sort=False))
-    lines = list(summary.groupby(["metric", "detail", "region", "modality"], sort=False).groups)
+def metric_table(summary: pandas.DataFrame, job: FigureJob) -> Any:
+    """A figure with one line a score, region and modality; one column a model and its sampling."""
+    details, places = zip(*(_what(row) for row in summary.itertuples()), strict=True)
+    summary = summary.assign(detail=details, place=places)
+    lines = [Key(*key) for key in summary.groupby(KEYS, sort=False).groups]
     notes = Notes()
-    cells = [[_cell(column, line, notes) for _, column in columns] for line in lines]
-    width = max(MARGIN * 2 + sum(STUB) + COLUMN * len(columns), 6.0)
-    edges = [width - MARGIN - 0.05 - COLUMN * number for number in reversed(range(len(columns)))]
-    foot = [line for text in (_explanation(summary), *notes) for line in textwrap.wrap(text, int(width * 18))]
-    body = HEAD + HEADER + LINE * len(lines)
-    figure = Figure(figsize=(width, body + 0.2 + FOOT_LINE * len(foot) + 0.1))
-    text_at(figure, MARGIN, 0.14, f"Scores of synthetic volumes: {job.title}", fontsize=11, fontweight="bold")
-    _rule(figure, HEAD, 1.2)
-    _header(figure, columns, edges, several_devices=summary["device"].nunique() > 1)
-    _rule(figure, HEAD + HEADER, 0.7)
-    above = ("", "", "", "")
-    for number, (line, values) in enumerate(zip(lines, cells, strict=True)):
-        top = HEAD + HEADER + LINE * number
-        if number and line[0] != above[0]:
-            _rule(figure, top, 0.3)
-        _stub(figure, top + 0.06, line, above, summary)
-        for right, (text, ink) in zip(edges, values, strict=True):
-            text_at(figure, right, top + 0.06, text, fontsize=8.5, color=ink, ha="right")
-        above = line
-    _rule(figure, body, 1.2)
-    for number, text in enumerate(foot):
-        text_at(figure, MARGIN, body + 0.12 + FOOT_LINE * number, text, fontsize=7, color=MUTED)
-    return figure
+    columns = []
+    several = summary["device"].nunique() > 1
+    for key, rows in sorted(summary.groupby(["model", "device", *SAMPLING], sort=False), key=_column_order):
+        count = _common_count(rows)
+        entries = [_entry(rows[(rows[KEYS] == list(line)).all(axis=1)], count, notes) for line in lines]
+        columns.append(Column(_header(*key, count=count, several_devices=several), entries))
+    stubs = [_stub(line, summary) for line in lines]
+    foot = [*_explanation(summary), *notes]
+    return draw_table(f"Scores of synthetic volumes: {job.title}", stubs, columns, foot)
 
 
-def _detail(row: Any) -> str:
-    """What the score is by, where another choice would be another score."""
+def _what(row: Any) -> tuple[str, str]:
+    """What the score is by, where another choice would be another score; and where it is taken."""
     settings = dict(part.split("=", 1) for part in row.settings.split("; ") if part)
-    if row.metric == "ssim":
-        window, sigma = settings.get("window", "?"), settings.get("sigma", "?")
-        return f"{window}\N{SUPERSCRIPT THREE} window, \N{GREEK SMALL LETTER SIGMA} {sigma}"
-    return settings.get("features", "")
+    detail = []
+    if "scales" in settings:
+        detail.append(f"{settings['scales']} scales")
+    if "window" in settings:
+        sigma = f", \N{GREEK SMALL LETTER SIGMA} {settings['sigma']}" if "sigma" in settings else ""
+        detail.append(f"{settings['window']}\N{SUPERSCRIPT THREE} window{sigma}")
+    if "distance" in settings:
+        detail.append(settings["distance"].upper() + (f" of {settings['grid']} voxels" if "grid" in settings else ""))
+    return ", ".join(detail), row.channel or row.region or settings.get("features", "")
 
 
-def _cell(column: pandas.DataFrame, line: tuple[str, ...], notes: Notes) -> tuple[str, str]:
-    """Text and colour of a cell."""
-    keys = ["metric", "detail", "region", "modality"]
-    found = column[(column[keys] == list(line)).all(axis=1)]
-    parts, ink = [], INK
+def _column_order(group: tuple[tuple[str, ...], pandas.DataFrame]) -> tuple[Any, ...]:
+    model, device, sampler, steps, *rest = group[0]
+    return model, device, sampler, int(steps) if steps.isdigit() else 0, *rest
+
+
+def _common_count(rows: pandas.DataFrame) -> float:
+    """The volumes behind a column's scores of volumes; NaN where there is no one number."""
+    of_volumes = rows[rows["metric"].map(lambda metric: SCORES[metric].of == "volume") & (rows["status"] == "ok")]
+    counts = of_volumes["n"].unique()
+    if not len(counts):
+        counts = rows.loc[rows["status"] == "ok", "n"].dropna().unique()
+    return float(counts[0]) if len(counts) == 1 else math.nan
+
+
+def _entry(found: pandas.DataFrame, count: float, notes: Notes) -> Entry:
+    texts, below, ink = [], [], INK
     for row in found.itertuples():
-        text = {"unsupported": "not available", "oom": "out of memory"}.get(row.status, "")
-        if row.status == "ok":
-            text = _with_spread(row.mean, row.sd) + (" unreliable" if row.warning else "")
+        if row.status != "ok":
+            text = {"unsupported": "not available", "oom": "out of memory"}[row.status]
+            texts, ink = [*texts, f"{text} {notes.mark(row.warning)}"], MUTED
+            continue
+        digits = decimals(row.mean, row.sd, (row.high - row.low) / 2)
+        text = with_spread(row.mean, row.sd, digits)
         if row.warning:
-            text, ink = f"{text} {notes.mark(row.warning)}", WARNING if row.status == "ok" else MUTED
-        parts.append(text)
-    return ("; ".join(parts), ink) if parts else ("\N{EN DASH}", MUTED)
+            text, ink = f"{text} unreliable {notes.mark(row.warning)}", WARNING
+        texts.append(text)
+        below += _below(row, digits, count, notes)
+    return Entry("; ".join(texts), ink, below) if texts else Entry("\N{EN DASH}", MUTED, [])
 
 
-def _with_spread(mean: float, sd: float) -> str:
-    """Three significant digits of the mean, or of a standard deviation (NaN: none) that is larger."""
-    spread = 0.0 if math.isnan(sd) else sd
-    size = max(abs(mean), spread)
-    decimals = max(2 - math.floor(math.log10(size)), 0) if size else 3
-    form = ".2e" if size and not 1e-3 <= size < 1e4 else f".{decimals}f"
-    text = f"{mean:{form}}" if math.isnan(sd) else f"{mean:{form}} {PLUS_MINUS} {sd:{form}}"
-    return text.replace("-", MINUS)
+def _below(row: Any, digits: int, count: float, notes: Notes) -> list[str]:
+    """Interval, what real volumes have, and the count where it is not the column's."""
+    ends = interval(row.low, row.high, digits)
+    if row.note:
+        ends = f"no interval {notes.mark(row.note)}"
+    beside = [
+        f"{name} {number(value, min(decimals(value), max(digits, 2)))}"
+        for name, value in (("floor", row.floor), ("real", row.real))
+        if not math.isnan(value)
+    ]
+    if beside and row.real_is:
+        beside[-1] += f" {notes.mark(f'real: {REAL.get(row.real_is, row.real_is)}')}"
+    if beside and "floor=halves" in row.settings:
+        beside[0] += f" {notes.mark(HALVES)}"
+    other = "" if math.isnan(row.n) or row.n == count else f"n = {row.n:.0f}"
+    if other and SCORES[row.metric].of == "pair":
+        other += " pair" if row.n == 1 else " pairs"
+    rest = ", ".join([*beside, *([other] if other else [])])
+    together = "  ".join(filter(None, (ends, rest)))
+    return [together] if 0 < len(together) <= FITS else [text for text in (ends, rest) if text]
 
 
-def _header(figure: Figure, columns: list, edges: list[float], several_devices: bool) -> None:
-    for right, (key, rows) in zip(edges, columns, strict=True):
-        model, device, sampler, steps, eta, split, size = key
-        sampling = f"{sampler}, {steps} steps" + (f", \N{GREEK SMALL LETTER ETA} {eta}" if eta not in ("", "0") else "")
-        counts = rows.loc[rows["status"] == "ok", "n"].unique()
-        count = f", n = {counts[0]}" if len(counts) == 1 else ""
-        text_at(figure, right, HEAD + 0.08, model, fontsize=9, fontweight="bold", ha="right")
-        text_at(figure, right, HEAD + 0.26, sampling, fontsize=7.5, ha="right")
-        where = f"{split}{count}" + (f", {device}" if several_devices else "")
-        text_at(figure, right, HEAD + 0.41, where, fontsize=7.5, color=MUTED, ha="right")
-        text_at(figure, right, HEAD + 0.55, size.replace("x", f" {TIMES} "), fontsize=7.5, color=MUTED, ha="right")
+def _header(
+    model: str,
+    device: str,
+    sampler: str,
+    steps: str,
+    eta: str,
+    order: str,
+    split: str,
+    size: str,
+    per_mask: str,
+    count: float,
+    several_devices: bool,
+) -> list[str]:
+    volumes = "" if math.isnan(count) else f", n = {count:.0f}"
+    if volumes and per_mask not in ("", "1"):
+        volumes += f" ({per_mask} a mask)"
+    where = f"{split}{volumes}" + (f", {device}" if several_devices else "")
+    size = size.replace("x", f" {TIMES} ")
+    return [model, f"{sampling_name(sampler, eta, order)}, {steps} step{'' if steps == '1' else 's'}", where, size]
 
 
-def _stub(figure: Figure, top: float, line: tuple, above: tuple, summary: pandas.DataFrame) -> None:
-    """What the line is of, as far as the line above does not say it."""
-    metric, detail, region, modality = line
-    if line[0] != above[0]:
-        unit = summary.loc[summary["metric"] == metric, "unit"].iloc[0]
-        name = f"{NAMES[metric]} {ARROWS[BETTER[metric]]}" + (f" ({unit})" if unit != "1" else "")
-        text_at(figure, MARGIN, top, name, fontsize=9, fontweight="bold")
-    if line[:3] != above[:3]:
-        text_at(figure, MARGIN + STUB[0], top, region or detail, fontsize=8.5)
-    text_at(figure, MARGIN + sum(STUB[:2]), top, modality, fontsize=8.5)
+def _stub(line: Key, summary: pandas.DataFrame) -> Line:
+    unit = summary.loc[summary["metric"] == line.metric, "unit"].iloc[0]
+    name = SCORES[line.metric].label + (f" ({unit})" if unit != "1" else "")
+    several = summary.loc[summary["metric"] == line.metric, "detail"].nunique() > 1
+    return Line(name, line.detail if several and not line.place else line.place, line.modality)
 
 
-def _explanation(summary: pandas.DataFrame) -> str:
-    text = f"{ARROWS['higher']} higher is better, {ARROWS['lower']} lower is better. Mean {PLUS_MINUS} standard "
-    text += "deviation over volumes, each against the real volume of its mask."
-    windows = summary.loc[summary["metric"] == "ssim", "detail"].unique()
-    if len(windows):
-        text += f" SSIM: Gaussian {'; '.join(windows)}."
-    if (summary["metric"] == "fid").any():
-        text += " FID-3D: all synthetic against all real volumes of the split, one value."
-    return text
+def _explanation(summary: pandas.DataFrame) -> Iterator[str]:
+    """What the table's figures and names mean, as far as they stand in it."""
+    kinds = {score.of for metric, score in SCORES.items() if (summary["metric"] == metric).any()}
+    arrows = f"{ARROWS['higher']} higher is better, {ARROWS['lower']} lower is better."
+    yield (
+        arrows
+        + f" Mean {PLUS_MINUS} standard deviation over volumes; [ ] 95 % interval of the mean over subjects, "
+        + (
+            "the samples of a mask averaged first."
+            if (~summary["per_mask"].isin(["", "1"])).any()
+            else "where there are two."
+        )
+    )
+    for metric in ("ssim", "ms_ssim", "ms_ssim_diversity", "nearest_train"):
+        details = [detail for detail in summary.loc[summary["metric"] == metric, "detail"].unique() if detail]
+        if details:
+            yield f"{SCORES[metric].name}: {MEANING.get(metric, '')}{'; '.join(details)}."
+    if "set" in kinds:
+        yield (
+            "FID-3D, KID, MMD: all synthetic against all real volumes of the reference split, one value with its "
+            "95 % interval; floor: real against real at the same n where there are enough, the least to expect."
+        )
+    if (summary["metric"] == "dice").any():
+        yield "Dice: what a segmenter finds in the volume against the mask it was sampled for; real: of real volumes."
 
 
-def _rule(figure: Figure, top: float, weight: float) -> None:
-    width, height = figure.get_size_inches()
-    ends = (MARGIN / width, 1 - MARGIN / width)
-    figure.add_artist(Line2D(ends, (1 - top / height,) * 2, color=INK, linewidth=weight))
+MEANING = {
+    "ssim": "Gaussian ",
+    "ms_ssim": "",
+    "ms_ssim_diversity": "between synthetic volumes, lower is more diverse; ",
+    "nearest_train": (
+        f"{ARROWS['as real']} as real volumes (real) is best, far below is memorised: distance to the nearest real "
+        "training volume, "
+    ),
+}
 
 
 if __name__ == "__main__":

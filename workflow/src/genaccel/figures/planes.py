@@ -26,6 +26,54 @@ class Plane(NamedTuple):
 PLANES = (Plane("axial", 2, ("L", "R")), Plane("coronal", 1, ("L", "R")), Plane("sagittal", 0, ("P", "A")))
 
 
+SMALLEST = 0.45
+"""Inches; what a panel's name needs, however thin the volume."""
+
+
+class Layout(NamedTuple):
+    """Panels of the three planes side by side, all at one scale.
+
+    Attributes:
+        widths: of the panels in inches, in the order of ``PLANES``.
+        height: of each, in inches.
+        scale: inches a mm.
+    """
+
+    widths: tuple[float, ...]
+    height: float
+    scale: float
+
+    def lefts(self, gap: float) -> tuple[float, ...]:
+        """Left edges of the panels, in inches from that of the first."""
+        return tuple(sum(self.widths[:number]) + gap * number for number in range(len(self.widths)))
+
+    def width(self, gap: float) -> float:
+        """From the left edge of the first panel to the right edge of the last."""
+        return sum(self.widths) + gap * (len(self.widths) - 1)
+
+    def field(self, plane: Plane) -> tuple[float, float]:
+        """What a panel shows, width and height in mm."""
+        return self.widths[PLANES.index(plane)] / self.scale, self.height / self.scale
+
+
+def lay_out(extents: Sequence[Sequence[float]], longest: float) -> Layout:
+    """Panels that hold every slice of some volumes and little else.
+
+    Args:
+        extents: of each volume along R, A, S in mm.
+        longest: side of the longest panel in inches.
+    """
+    right, anterior, superior = (max(sides) for sides in zip(*extents, strict=True))
+    scale = longest / max(right, anterior, superior)
+    widths = tuple(max(side * scale, SMALLEST) for side in (right, right, anterior))
+    return Layout(widths, max(anterior * scale, superior * scale, SMALLEST), scale)
+
+
+def extent(shape: Sequence[int], sides: Sequence[float]) -> tuple[float, ...]:
+    """Extent of a volume along R, A, S in mm."""
+    return tuple(count * side for count, side in zip(shape, sides, strict=True))
+
+
 def cut(volume: NDArray, plane: Plane, position: int) -> NDArray:
     """A slice of (R, A, S): rows upwards, columns to the right."""
     return volume.take(position, axis=plane.normal).T
@@ -59,15 +107,17 @@ def show(
     plane: Plane,
     positions: Sequence[int],
     sides: Sequence[float],
+    field: tuple[float, float],
     outside: float = -1,
     **image: Any,
 ) -> AxesImage:
-    """Draws a slice in mm, on a square field that holds every slice of the volume: all panels share one scale.
+    """Draws a slice in mm, in the middle of a field.
 
     Args:
         volume: (R, A, S).
         positions: of the slices, along R, A, S.
         sides: voxel sides in mm.
+        field: what the panel shows, width and height in mm.
         outside: what the field shows where the volume ends.
         image: for ``imshow``.
     """
@@ -75,8 +125,8 @@ def show(
     drawn = axes.imshow(
         section, origin="lower", extent=_extent(section, plane, sides), interpolation="nearest", **image
     )
-    field = max(n * side for n, side in zip(volume.shape, sides, strict=True)) / 2
-    axes.set(xlim=(-field, field), ylim=(-field, field), xticks=[], yticks=[], facecolor=drawn.to_rgba(outside))
+    half, high = (side / 2 for side in field)
+    axes.set(xlim=(-half, half), ylim=(-high, high), xticks=[], yticks=[], facecolor=drawn.to_rgba(outside))
     axes.set_aspect("equal")
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -99,10 +149,11 @@ def outline(
 
 
 def mark(axes: Axes, plane: Plane, size: float = 7) -> None:
-    """Writes the directions of the left and right edges into a panel."""
+    """Writes the directions of the left and right edges into a panel, on black, which shows on noise too."""
+    letters = {"color": "white", "fontsize": size, "fontweight": "bold", "va": "center"}
+    box = {"boxstyle": "square,pad=0.15", "facecolor": "black", "edgecolor": "none"}
     for x, text in zip((0.03, 0.97), plane.marks, strict=True):
-        alignment = "left" if x < 0.5 else "right"
-        axes.text(x, 0.5, text, transform=axes.transAxes, ha=alignment, va="center", color="white", fontsize=size)
+        axes.text(x, 0.5, text, transform=axes.transAxes, ha="left" if x < 0.5 else "right", bbox=box, **letters)
 
 
 def _extent(section: NDArray, plane: Plane, sides: Sequence[float]) -> tuple[float, float, float, float]:

@@ -13,13 +13,25 @@ from matplotlib.lines import Line2D
 
 from genaccel.command import stage_errors
 from genaccel.data.manifest import Manifest, Subject, load_subject, read_manifest
-from genaccel.figures.planes import CONVENTION, PLANES, best_positions, mark, outline, show, voxel_sides
+from genaccel.figures.planes import (
+    CONVENTION,
+    PLANES,
+    Layout,
+    best_positions,
+    extent,
+    lay_out,
+    mark,
+    outline,
+    show,
+    voxel_sides,
+)
 from genaccel.figures.spec import FigureJob
 from genaccel.figures.style import MUTED, TIMES, WARNING, axes_at, colour, figure_parser, save, text_at, theme
 from genaccel.spec import SpecError
 
 # Inches.
 MARGIN, PANEL, GAP, HISTOGRAM, TITLE, HEAD, FOOT = 0.15, 1.75, 0.06, 2.1, 0.52, 0.36, 0.7
+LOWEST = 1.3  # what a histogram needs
 
 # Other hues than the mask channels', which mean something else.
 MODALITY_COLOURS = ("#332288", "#882255", "#117733", "#CC6677", "#44AA99", "#999933")
@@ -45,20 +57,29 @@ def qc_montage(manifest_path: Path, job: FigureJob) -> Figure:
     subjects = manifest.subjects[: job.figures.subjects]
     if not subjects:
         raise SpecError(f"{manifest_path} has no subject to draw; the stage `data` skipped all of them")
-    row_height = TITLE + PANEL
-    width = 2 * MARGIN + 3 * (PANEL + GAP) + HISTOGRAM + 0.35
+    grids = [subject.grid for subject in subjects]
+    layout = lay_out([extent(grid.target_shape, voxel_sides(grid.target_affine)) for grid in grids], PANEL)
+    row_height = TITLE + max(layout.height, LOWEST)
+    width = 2 * MARGIN + layout.width(GAP) + 0.25 + HISTOGRAM + 0.15
     figure = Figure(figsize=(width, HEAD + len(subjects) * row_height + FOOT))
     kind = "simulated subjects" if manifest.kind == "simulated" else "subjects"
     heading = f"Prepared {kind}: {job.title}  ({len(subjects)} of {len(manifest.subjects)})"
     text_at(figure, MARGIN, 0.14, heading, fontsize=11, fontweight="bold")
     for row, subject in enumerate(subjects):
-        draw_subject(figure, HEAD + row * row_height, subject, manifest, manifest_path, last=row == len(subjects) - 1)
+        last = row == len(subjects) - 1
+        draw_subject(figure, HEAD + row * row_height, subject, manifest, manifest_path, layout, last)
     _foot(figure, manifest)
     return figure
 
 
 def draw_subject(
-    figure: Figure, top: float, subject: Subject, manifest: Manifest, manifest_path: Path, last: bool
+    figure: Figure,
+    top: float,
+    subject: Subject,
+    manifest: Manifest,
+    manifest_path: Path,
+    layout: Layout,
+    last: bool,
 ) -> None:
     image, labels = load_subject(manifest_path, subject)
     sides, positions = voxel_sides(subject.grid.target_affine), best_positions(labels)
@@ -68,14 +89,14 @@ def draw_subject(
         more = f" (and {len(subject.warnings) - 1} more)" if len(subject.warnings) > 1 else ""
         warning = textwrap.shorten(subject.warnings[0], 80, placeholder="...") + more
         text_at(figure, figure.get_figwidth() - MARGIN, top + 0.15, warning, fontsize=7, color=WARNING, ha="right")
-    for column, plane in enumerate(PLANES):
-        axes = axes_at(figure, MARGIN + column * (PANEL + GAP), top + TITLE, PANEL, PANEL)
-        show(axes, image[0], plane, positions, sides, cmap="gray", vmin=-1, vmax=1)
+    for plane, left, width in zip(PLANES, layout.lefts(GAP), layout.widths, strict=True):
+        axes = axes_at(figure, MARGIN + left, top + TITLE, width, layout.height)
+        show(axes, image[0], plane, positions, sides, layout.field(plane), cmap="gray", vmin=-1, vmax=1)
         for number in np.argsort(-labels.sum(axis=(1, 2, 3))):  # the small ones on top
             outline(axes, labels[number], plane, positions, sides, colour(number))
         mark(axes, plane)
-    left = MARGIN + 3 * (PANEL + GAP) + 0.25
-    draw_histogram(axes_at(figure, left, top + TITLE + 0.3, HISTOGRAM, PANEL - 0.6), image, manifest, last)
+    left, height = MARGIN + layout.width(GAP) + 0.25, max(layout.height, LOWEST) - 0.6
+    draw_histogram(axes_at(figure, left, top + TITLE + 0.3, HISTOGRAM, height), image, manifest, last)
 
 
 def draw_histogram(axes: Axes, image: np.ndarray, manifest: Manifest, last: bool) -> None:

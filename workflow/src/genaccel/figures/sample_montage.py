@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from genaccel.command import stage_errors
 from genaccel.data.manifest import Manifest, load_subject, read_manifest
-from genaccel.figures.planes import CONVENTION, PLANES, best_positions, mark, show, voxel_sides
+from genaccel.figures.planes import CONVENTION, PLANES, Layout, best_positions, extent, lay_out, mark, show, voxel_sides
 from genaccel.figures.spec import FigureJob
 from genaccel.figures.style import MINUS, MUTED, axes_at, colour, figure_parser, save, text_at, theme
 from genaccel.metrics.samples import SampleIndex, by_subject, load_sample, read_index
 
 # Inches.
 MARGIN, LABEL, PANEL, GAP, BETWEEN, HEAD, FOOT = 0.15, 0.45, 1.05, 0.03, 0.16, 1.05, 0.78
-STEP = PANEL + GAP
-TRIPLE = len(PLANES) * STEP - GAP + BETWEEN
 GROUPS = ("Mask", "Real", "Synthetic", f"Synthetic {MINUS} real")
 
 
@@ -56,19 +54,26 @@ def sample_montage(manifest_path: Path, folder: Path, job: FigureJob) -> Figure:
     manifest, index = read_manifest(manifest_path), read_index(folder)
     rows = list(read_rows(manifest_path, folder, manifest, index, job.figures.subjects))
     limit = difference_limit(rows)
-    width = MARGIN + LABEL + len(GROUPS) * TRIPLE - BETWEEN + MARGIN
-    figure = Figure(figsize=(width, HEAD + len(rows) * STEP + FOOT))
-    _head(figure, manifest, index, job, shown=len({row.subject for row in rows}))
+    layout = lay_out([extent(row.mask.shape, row.sides) for row in rows], PANEL)
+    width = _group(layout, len(GROUPS)) - BETWEEN + MARGIN
+    step = layout.height + GAP
+    figure = Figure(figsize=(width, HEAD + len(rows) * step + FOOT))
+    _head(figure, manifest, index, job, layout, shown=len({row.subject for row in rows}))
     for number, row in enumerate(rows):
-        top = HEAD + number * STEP
-        draw_row(figure, top, row, _mask_colours(manifest), limit, marked=number == 0)
-        _sideways(figure, 0.3, top + PANEL / 2, row.modality, PANEL, fontsize=7.5, color=MUTED)
-    block = len(manifest.modalities) * STEP
+        top = HEAD + number * step
+        draw_row(figure, top, row, _mask_colours(manifest), limit, layout, marked=number == 0)
+        _sideways(figure, 0.3, top + layout.height / 2, row.modality, layout.height, fontsize=7.5, color=MUTED)
+    block = len(manifest.modalities) * step
     for number, subject in enumerate(dict.fromkeys(row.subject for row in rows)):
         middle = HEAD + number * block + block / 2
         _sideways(figure, 0.1, middle, subject, block, fontsize=8, fontweight="bold")
-    _foot(figure, manifest, limit)
+    _foot(figure, manifest, limit, layout)
     return figure
+
+
+def _group(layout: Layout, number: int) -> float:
+    """Left edge of a group of three panels, in inches."""
+    return MARGIN + LABEL + number * (layout.width(GAP) + BETWEEN)
 
 
 def read_rows(
@@ -99,18 +104,19 @@ def difference_limit(rows: Sequence[Row]) -> float:
     return min(max(np.ceil(largest * 10 - 1e-6) / 10, 0.1), 2.0)
 
 
-def draw_row(figure: Figure, top: float, row: Row, mask_colours: ListedColormap, limit: float, marked: bool) -> None:
+def draw_row(
+    figure: Figure, top: float, row: Row, mask_colours: ListedColormap, limit: float, layout: Layout, marked: bool
+) -> None:
     difference = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "outside": 0}
     grey = {"cmap": "gray", "vmin": -1, "vmax": 1}
     channels = {"cmap": mask_colours, "vmin": -0.5, "vmax": mask_colours.N - 0.5, "outside": 0}
     panels = ((row.mask, channels), (row.real, grey), (row.synthetic, grey), (row.synthetic - row.real, difference))
     for group, (volume, image) in enumerate(panels):
-        for column, plane in enumerate(PLANES):
-            left = MARGIN + LABEL + group * TRIPLE + column * STEP
-            axes = axes_at(figure, left, top, PANEL, PANEL)
-            show(axes, volume, plane, row.positions, row.sides, **image)
+        for plane, left, width in zip(PLANES, layout.lefts(GAP), layout.widths, strict=True):
+            axes = axes_at(figure, _group(layout, group) + left, top, width, layout.height)
+            show(axes, volume, plane, row.positions, row.sides, layout.field(plane), **image)
             if marked and group < 3:
-                mark(axes, plane, size=6)
+                mark(axes, plane)
 
 
 def _sideways(
@@ -125,7 +131,7 @@ def _mask_colours(manifest: Manifest) -> ListedColormap:
     return ListedColormap(["black", *(colour(number) for number in range(len(manifest.channels)))])
 
 
-def _head(figure: Figure, manifest: Manifest, index: SampleIndex, job: FigureJob, shown: int) -> None:
+def _head(figure: Figure, manifest: Manifest, index: SampleIndex, job: FigureJob, layout: Layout, shown: int) -> None:
     kind = "simulated subjects" if manifest.kind == "simulated" else "subjects"
     per_mask = 1 + max(volume.sample for volume in index.volumes)
     text = f"{index.sampler}, {index.steps} steps, seed {index.seed};  {index.split} split, "
@@ -134,15 +140,15 @@ def _head(figure: Figure, manifest: Manifest, index: SampleIndex, job: FigureJob
     text_at(figure, MARGIN, 0.14, f"Synthetic volumes: {job.title}", fontsize=11, fontweight="bold")
     text_at(figure, MARGIN, 0.38, text, fontsize=8, color=MUTED)
     for group, name in enumerate(GROUPS):
-        left = MARGIN + LABEL + group * TRIPLE
-        middle = left + (TRIPLE - BETWEEN) / 2
+        left = _group(layout, group)
+        middle = left + layout.width(GAP) / 2
         text_at(figure, middle, 0.66, name, fontsize=9, fontweight="bold", ha="center")
-        for column, plane in enumerate(PLANES):
-            centre = left + column * STEP + PANEL / 2
+        for plane, start, width in zip(PLANES, layout.lefts(GAP), layout.widths, strict=True):
+            centre = left + start + width / 2
             text_at(figure, centre, HEAD - 0.05, plane.name, fontsize=7, color=MUTED, ha="center", va="bottom")
 
 
-def _foot(figure: Figure, manifest: Manifest, limit: float) -> None:
+def _foot(figure: Figure, manifest: Manifest, limit: float, layout: Layout) -> None:
     """Below each group what its colours mean; below all, how the planes lie."""
     width, height = figure.get_size_inches()
     patches = [Patch(color=colour(number), label=name) for number, name in enumerate(manifest.channels)]
@@ -160,7 +166,7 @@ def _foot(figure: Figure, manifest: Manifest, limit: float) -> None:
         (2, "scaled intensity", "gray", 1.0),
         (3.5, "difference", "RdBu_r", limit),
     ):
-        left = MARGIN + LABEL + middle * TRIPLE - BETWEEN / 2 - 0.9
+        left = _group(layout, 0) + middle * (layout.width(GAP) + BETWEEN) - BETWEEN / 2 - 0.9
         axes = axes_at(figure, left, height - FOOT + 0.1, 1.8, 0.09)
         # Intensities cannot leave their scale; differences may exceed the limit of theirs.
         extend = "both" if label == "difference" and end < 2 else "neither"

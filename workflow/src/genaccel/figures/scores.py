@@ -1,26 +1,55 @@
-"""Summarises the tidy table's scores: one row a score and model, with spread, direction and warnings."""
+"""The scores that figures show: names, directions, what stands beside them; and how they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
 import pandas
 
-from genaccel.measurement import COLUMNS, parse_case
+from genaccel.measurement import COLUMNS
 from genaccel.spec import SpecError
 
-BETTER = {"ssim": "higher", "psnr": "higher", "mse": "lower", "fid": "lower"}
-"""Scores in the order of the table, with the direction that is better."""
+ARROWS = {"higher": "\N{UPWARDS ARROW}", "lower": "\N{DOWNWARDS ARROW}", "as real": "\N{ALMOST EQUAL TO}"}
 
-SAMPLING = ("sampler", "steps", "eta", "split", "size")
+
+class Score(NamedTuple):
+    """One score of the stage `metrics`.
+
+    Attributes:
+        name: as figures write it.
+        better: the direction that is better; ``as real``: the nearer to what real volumes have.
+        of: a value a volume, a value a pair of volumes, or one value of the whole set.
+    """
+
+    name: str
+    better: Literal["higher", "lower", "as real"]
+    of: Literal["volume", "pair", "set"]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {ARROWS[self.better]}"
+
+
+SCORES = {
+    "ssim": Score("SSIM", "higher", "volume"),
+    "ms_ssim": Score("MS-SSIM", "higher", "volume"),
+    "psnr": Score("PSNR", "higher", "volume"),
+    "mse": Score("MSE", "lower", "volume"),
+    "dice": Score("Dice", "higher", "volume"),
+    "fid": Score("FID-3D", "lower", "set"),
+    "kid": Score("KID", "lower", "set"),
+    "mmd": Score("MMD", "lower", "set"),
+    "ms_ssim_diversity": Score("MS-SSIM of pairs", "lower", "pair"),
+    "nearest_train": Score("Nearest train", "as real", "volume"),
+}
+"""Scores by their metric, in the order of a table."""
+
+COMPANIONS = ("low", "high", "floor", "real")
+"""Endings of metrics that stand beside a score: the ends of its interval, real against real, and real volumes'."""
+
+SAMPLING = ("sampler", "steps", "eta", "order", "split", "size", "per_mask")
 """Keys of a case that say which samples were scored; the others say how."""
-
-SUMMARY = (
-    *("metric", "region", "modality", "mean", "sd", "median", "q25", "q75", "n", "unit", "better", "status", "warning"),
-    *("model", "device", *SAMPLING, "settings"),
-)
 
 
 def read_scores(path: Path) -> pandas.DataFrame:
@@ -36,47 +65,14 @@ def read_scores(path: Path) -> pandas.DataFrame:
         raise SpecError(f"{path} is no tidy table ({error}); derive it with python -m genaccel.table") from None
     if missing := [column for column in COLUMNS if column not in table]:
         raise SpecError(f"{path} lacks the columns {', '.join(missing)}; derive it with python -m genaccel.table")
-    scores = table[(table["stage"] == "metrics") & table["metric"].isin(list(BETTER))]
-    if scores.empty:
+    shown = set(SCORES) | {f"{score}_{ending}" for score in SCORES for ending in COMPANIONS}
+    scores = table[(table["stage"] == "metrics") & table["metric"].isin(shown)]
+    if not scores["metric"].isin(list(SCORES)).any():
         raise SpecError(f"{path} holds no scores among its {len(table)} rows; run the stage `metrics` first")
     return scores
 
 
-def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Columns ``SUMMARY``, in the order of a table.
-
-    ``sd`` is the sample standard deviation over volumes, empty where there is one value. ``n`` counts the volumes;
-    those behind its one value for FID. ``settings`` is what else the score depends on, such as SSIM's window.
-    """
-    cells = scores.groupby(["model", "device", "metric", "unit", "case"], sort=False)
-    rows = [_summary(*key, rows) for key, rows in cells]
-    return pandas.DataFrame(sorted(rows, key=_position), columns=SUMMARY)
-
-
-def _summary(model: str, device: str, metric: str, unit: str, case_text: str, rows: pandas.DataFrame) -> dict[str, Any]:
-    case, values, ok = parse_case(case_text), rows["value"], rows["status"].iloc[0] == "ok"
-    behind = int(rows["n"].iloc[0]) if rows["n"].notna().all() else None
-    row: dict[str, Any] = {"metric": metric, "better": BETTER[metric], "unit": unit, "status": rows["status"].iloc[0]}
-    row |= {"model": model, "device": device}
-    row |= {"n": (len(values) if ok else 0) if behind is None else behind}
-    row |= {"warning": _warning(metric, case, row["n"]) if ok else rows["reason"].iloc[0]}
-    if ok:
-        row |= {"mean": values.mean(), "sd": values.std(ddof=1), "median": values.median()}
-    if len(values) > 1:
-        row |= {"q25": values.quantile(0.25), "q75": values.quantile(0.75)}
-    row |= {key: case.pop(key, "") for key in ("modality", "region", *SAMPLING)}
-    return row | {"settings": "; ".join(f"{key}={case[key]}" for key in sorted(case) if key != "reliable")}
-
-
-def _warning(metric: str, case: Mapping[str, str], n: int) -> str:
-    """What a reader must know beside the value; never empty for a FID that is not known to be reliable."""
-    if metric != "fid" or case.get("reliable") == "yes":
-        return ""
-    real, dimension = case.get("n_reference", "?"), case.get("dimension", "?")
-    return f"unreliable: {n} synthetic and {real} real volumes for {dimension} features"
-
-
-def _position(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    steps = int(row["steps"]) if row["steps"].isdigit() else 0
-    metric, region = list(BETTER).index(row["metric"]), row["region"] != "whole"
-    return metric, region, row["region"], row["modality"], row["model"], row["sampler"], steps, *map(str, row.values())
+def sampling_name(sampler: str, eta: str, order: str) -> str:
+    """``ddim``, and what else of its settings makes other volumes."""
+    noise = f", \N{GREEK SMALL LETTER ETA} {eta}" if eta not in ("", "0") else ""
+    return sampler + noise + (f", order {order}" if order else "")
