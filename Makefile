@@ -3,13 +3,14 @@ PYTHON ?= python3
 CONFIG ?= config/config.yaml
 PROFILE ?= profiles/default
 CORES ?= all
+DEVICE ?=
 ARGS ?=
 
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint run figures why config clean
+.PHONY: help install demo test lint run figures plan why config clean
 
 help: ## Lists these targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -30,6 +31,9 @@ demo: install ## Simulated MRI to trained model, scored samples, figures and a r
 
 run: install ## The same for your study: make run CONFIG=config/mine.yaml
 	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores $(CORES) -- $(ARGS)
+
+plan: install ## Jobs, disk, device memory and hours before you submit: make plan CONFIG=... DEVICE=A100-40 (or none)
+	@genaccel plan --config $(CONFIG) $(if $(DEVICE),--device $(DEVICE))
 
 why: install ## What would run again and why, down to the module or setting that changed: make why CONFIG=...
 	@genaccel why --config $(CONFIG)

@@ -1,4 +1,4 @@
-"""The command ``genaccel``: run a study, say what would run again and why, write generated files."""
+"""The command ``genaccel``: plan or run a study, say what would run again and why, write generated files."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     run.add_argument("--cores", default="all", help="cores to use on this machine")
     why = commands.add_parser("why", help="what would run again, and the module or setting behind it")
     why.add_argument("--config", default="config/config.yaml", help="the study's config (default: the demo)")
+    plan = commands.add_parser("plan", help="jobs, disk, device memory and device hours, before anything is submitted")
+    plan.add_argument("--config", default="config/config.yaml", help="the study's config (default: the demo)")
+    plan.add_argument(
+        "--device", help="a device of workflow/resources/devices.csv (default: this machine's GPU, or all)"
+    )
     config = commands.add_parser("config", help="write config/config.yaml, its table of keys and the schemas again")
     config.add_argument("--check", action="store_true", help="only say whether they are up to date")
     args = parser.parse_args(own)
@@ -33,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             from genaccel.why import print_reasons
 
             print_reasons(args.config)
+        elif args.command == "plan":
+            from genaccel.plan import print_plan
+
+            print_plan(args.config, args.device)
         else:
             from genaccel.config.files import write_generated
 

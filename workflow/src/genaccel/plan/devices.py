@@ -1,0 +1,84 @@
+"""Accelerators by name: memory, datasheet peaks and what they lack, from ``devices.csv``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+
+from genaccel.device import CPU, CUDA, Precision
+from genaccel.plan.resources import read_resource
+from genaccel.spec import SpecError, nearest
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """One accelerator.
+
+    Attributes:
+        slug: pattern that the slugs of its makers' names match.
+        memory_bytes: what a process can use at most.
+        tflops: datasheet peak by precision, dense; a precision without a known peak is left out.
+        bandwidth_gbs: datasheet peak of the memory; None where not known.
+        lacks: why it has not a precision.
+    """
+
+    name: str
+    slug: str
+    memory_bytes: int
+    tflops: dict[str, float]
+    bandwidth_gbs: float | None
+    lacks: dict[str, str]
+
+
+def known_devices() -> dict[str, KnownDevice]:
+    """Every device of ``devices.csv`` by name, the CPU with this machine's memory."""
+    return {row["name"]: _device(row) for row in read_resource("devices.csv")}
+
+
+def find_device(name: str) -> KnownDevice:
+    """A device by name, whatever its case.
+
+    Raises:
+        SpecError: no such device.
+    """
+    devices = known_devices()
+    for known, device in devices.items():
+        if known.lower() == name.lower():
+            return device
+    raise SpecError(
+        f"--device {name} is unknown; {nearest(name, devices)} A row in workflow/resources/devices.csv adds a device"
+    )
+
+
+def local_device(kind: str) -> KnownDevice | None:
+    """The device that a job with ``device: kind`` would take here; None where there is no GPU for it.
+
+    A login node without a GPU tells nothing of where jobs will run, so that ``auto`` then is no answer either.
+    """
+    import torch
+
+    if kind == "cpu":
+        return find_device("cpu")
+    if not torch.cuda.is_available():
+        return None
+    here = CUDA()
+    known = next((d for d in known_devices().values() if re.search(d.slug, here.slug)), None)
+    lacks = {p: reason for p in ("tf32", "bf16") if (reason := here.lacks(p))}
+    if known is None:
+        return KnownDevice(here.slug, re.escape(here.slug), here.memory_bytes(), {}, None, lacks)
+    return dataclasses.replace(known, memory_bytes=here.memory_bytes(), lacks=lacks)
+
+
+def _device(row: dict[str, str]) -> KnownDevice:
+    precisions: tuple[Precision, ...] = ("fp32", "tf32", "bf16")
+    return KnownDevice(
+        name=row["name"],
+        slug=row["slug"],
+        memory_bytes=round(float(row["memory_gib"]) * GIB) if row["memory_gib"] else CPU().memory_bytes(),
+        tflops={p: float(row[f"{p}_tflops"]) for p in precisions if row[f"{p}_tflops"]},
+        bandwidth_gbs=float(row["bandwidth_gbs"]) if row["bandwidth_gbs"] else None,
+        lacks={p: f"{row['name']} has no {p.upper()}" for p in row["lacks"].split()},
+    )

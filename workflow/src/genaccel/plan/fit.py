@@ -1,0 +1,103 @@
+"""Whether a job fits on a device, and what would make it fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Literal
+
+from genaccel.plan.demand import Demand
+from genaccel.plan.devices import GIB, KnownDevice
+
+CONTEXT_BYTES = int(0.6 * GIB)
+"""What lies beside the allocator: the device's context and cuBLAS's workspace; on a CPU the process itself."""
+
+UNCERTAINTY = 0.05
+"""Share of a predicted peak that may come on top, by the allocator's rounding and fragmentation."""
+
+Verdict = Literal["fits", "tight", "out of memory", "unsupported"]
+
+FAILS: set[Verdict] = {"out of memory", "unsupported"}
+
+
+def verdict(demand: Demand, device: KnownDevice) -> Verdict:
+    """``tight`` is what fits by the prediction alone, but not with its uncertainty."""
+    if demand.precision in device.lacks:
+        return "unsupported"
+    needed = demand.memory_bytes + CONTEXT_BYTES
+    if needed > device.memory_bytes:
+        return "out of memory"
+    return "tight" if needed + UNCERTAINTY * demand.memory_bytes > device.memory_bytes else "fits"
+
+
+def fault(demand: Demand, device: KnownDevice, others: list[KnownDevice]) -> str | None:
+    """Why the job cannot run there and what to change; None where it can.
+
+    Args:
+        others: devices to name where the job fits.
+    """
+    found = verdict(demand, device)
+    key = f"models.{demand.model}.{demand.stage}"
+    if found == "unsupported":
+        lacking = device.lacks[demand.precision]
+        text = f"{demand.job} cannot run on {device.name}: {lacking}; set {key}: {{precision: fp32}}"
+        then = fault(dataclasses.replace(demand, precision="fp32"), device, others)
+        return f"{text}. Even so: {then}" if then else text
+    if found != "out of memory":
+        return None
+    remedies = [f"{key}: {text} ({_gib(changed.memory_bytes)})" for text, changed in _remedies(demand, device)]
+    # Training on a CPU for want of a GPU's memory is no advice.
+    larger = [other.name for other in others if other.name != "cpu" and verdict(demand, other) == "fits"]
+    lines = [
+        f"{demand.job} does not fit on {device.name}: predicted peak {_gib(demand.memory_bytes)} "
+        f"({demand.precision}, batch {demand.batch}, {'x'.join(map(str, demand.network.shape))}) and "
+        f"{_gib(CONTEXT_BYTES)} for the device's context, of {_gib(device.memory_bytes)}.",
+        f"      It would fit with (predicted): {'; or '.join(remedies)}."
+        if remedies
+        else "      Neither a smaller batch nor bf16 nor gradient checkpointing makes it fit there.",
+    ]
+    if larger:
+        lines.append(f"      As it is it fits on {', '.join(larger)}.")
+    return "\n".join(lines)
+
+
+def _remedies(demand: Demand, device: KnownDevice) -> list[tuple[str, Demand]]:
+    """Settings with which the job fits: the largest batch and each other change, else several together."""
+    options: list[dict[str, object]] = []
+    if demand.step == "train" and not demand.gradient_checkpointing:
+        options.append({"gradient_checkpointing": True})
+    if demand.precision != "bf16":
+        options.append({"precision": "bf16"})
+    together = {key: value for option in options for key, value in option.items()}
+    combined = [{"batch": 1, **option} for option in options if demand.batch > 1]
+    combined += [together, {"batch": 1, **together}]
+    fitting = [*islice(_fitting(demand, device, _batches(demand, device)), 1), *_fitting(demand, device, options)]
+    return fitting or list(islice(_fitting(demand, device, combined), 2))
+
+
+def _batches(demand: Demand, device: KnownDevice) -> Iterator[dict[str, object]]:
+    """Halves of the batch that may fit, the largest first; memory grows linearly with the batch."""
+    if demand.batch == 1:
+        return
+    least = dataclasses.replace(demand, batch=1).memory_bytes
+    each = (demand.memory_bytes - least) / (demand.batch - 1)
+    for batch in (demand.batch >> shift for shift in range(1, demand.batch.bit_length())):
+        if least + each * (batch - 1) + CONTEXT_BYTES <= device.memory_bytes:
+            yield {"batch": batch}
+
+
+def _fitting(demand: Demand, device: KnownDevice, changes: Iterable[dict[str, object]]) -> Iterator[tuple[str, Demand]]:
+    for change in changes:
+        changed = dataclasses.replace(demand, **change)
+        if verdict(changed, device) in ("fits", "tight"):
+            yield _yaml(change), changed
+
+
+def _yaml(settings: dict[str, object]) -> str:
+    text = ", ".join(f"{key}: {str(value).lower()}" for key, value in settings.items())
+    return f"{{{text}}}"
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.1f} GiB"

@@ -1,0 +1,158 @@
+"""How long a step takes: as measured where it was, else derived, and then it says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from genaccel.measurement import Run, read_run
+from genaccel.plan.devices import KnownDevice, known_devices
+from genaccel.plan.resources import read_resource
+from genaccel.plan.work import Step, step_work
+from genaccel.spec import SpecError
+from genaccel.train.spec import TrainJob
+
+REFERENCES = Path("results/reference")
+
+BASE = "H200-141"
+"""The device that others are scaled from: the one with the most measurements."""
+
+SAME = 0.01
+"""Two steps whose operations differ by less are the same step."""
+
+SPREAD = (0.75, 1.5)
+"""Factors on a time derived from another size. Between 32^3 and 128^3 one device's rate went from 0.69 to 1 (training,
+TF32), and smaller volumes have been faster as well."""
+
+LAUNCH_S = (5e-6, 25e-6)
+"""Host time to start one operation, below which no step of an unfused network goes: a step of 32^3 took 24 microseconds
+an operation longer than its arithmetic at the rate of 128^3 (results/reference/nvidia-h200, training)."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds between ``low`` and ``high``, and where they come from."""
+
+    low: float
+    high: float
+    basis: str
+
+    def times(self, factor: float) -> Estimate:
+        return Estimate(self.low * factor, self.high * factor, self.basis)
+
+
+MEASURED = "measured"
+OTHER_SIZES = "from times measured on it at other sizes"
+SCALED = f"scaled from {BASE}, not measured"
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A step whose time is known: ``flops`` of all its volumes, and ``seconds``."""
+
+    step: Step
+    precision: str
+    flops: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.flops / self.seconds
+
+
+def step_seconds(device: KnownDevice, step: Step, precision: str, flops: float, operations: float) -> Estimate | None:
+    """Time of one step; None where nothing is known to derive it from.
+
+    Args:
+        flops: operations of all volumes of the step.
+        operations: how many the host has to start.
+    """
+    if precision in device.lacks:
+        return None
+    if own := _from_measured(device, step, precision, flops, operations):
+        return own
+    base = known_devices()[BASE]
+    ratios = _ratios(base, device, precision)
+    there = _from_measured(base, step, precision, flops, operations)
+    if not ratios or there is None:
+        return None
+    return Estimate(there.low * min(ratios), there.high * max(ratios), SCALED)
+
+
+def _ratios(base: KnownDevice, device: KnownDevice, precision: str) -> list[float]:
+    """How much longer the device takes by peak arithmetic and by memory: half of a step is bound by each."""
+    if precision not in base.tflops or precision not in device.tflops:
+        return []
+    ratios = [base.tflops[precision] / device.tflops[precision]]
+    if base.bandwidth_gbs and device.bandwidth_gbs:
+        ratios.append(base.bandwidth_gbs / device.bandwidth_gbs)
+    return ratios
+
+
+def _from_measured(device: KnownDevice, step: Step, precision: str, flops: float, operations: float) -> Estimate | None:
+    points = [p for p in measured_steps(device) if (p.step, p.precision) == (step, precision)]
+    if not points:
+        return None
+    if same := [p.seconds for p in points if abs(p.flops / flops - 1) < SAME]:
+        return Estimate(min(same), max(same), MEASURED)
+    # The next sizes below and above, or the nearest one.
+    smaller, larger = ([p for p in points if (p.flops < flops) is below] for below in (True, False))
+    ends = [max(smaller, key=lambda p: p.flops)] if smaller else []
+    ends += [min(larger, key=lambda p: p.flops)] if larger else []
+    times = [flops / p.rate for p in ends]
+    low, high = (factor * bound for factor, bound in zip(SPREAD, (min(times), max(times)), strict=True))
+    return Estimate(max(low, LAUNCH_S[0] * operations), max(high, LAUNCH_S[1] * operations), OTHER_SIZES)
+
+
+def measured_steps(device: KnownDevice, references: Path = REFERENCES) -> tuple[MeasuredStep, ...]:
+    """Every measured step of a device: of ``measured_steps.csv``, and of the committed training runs."""
+    return _measured_steps(device.name, device.slug, references)
+
+
+@cache
+def _measured_steps(name: str, slug: str, references: Path) -> tuple[MeasuredStep, ...]:
+    table = [
+        MeasuredStep(
+            "train" if row["step"] == "train" else "denoise",
+            row["precision"],
+            float(row["tflop"]) * 1e12,
+            float(row["step_ms"]) / 1e3,
+        )
+        for row in read_resource("measured_steps.csv")
+        if row["device"] == name
+    ]
+    return (*table, *(step for run in reference_runs(slug, references) if (step := _training_step(run))))
+
+
+def reference_runs(slug: str, references: Path = REFERENCES) -> Iterator[Run]:
+    """The committed training runs in folders whose names match; those of another version are passed over."""
+    for path in sorted(references.glob("*/runs/train-*.json")):
+        if re.search(slug, path.parent.parent.name):
+            try:
+                yield read_run(path)
+            except SpecError:
+                continue
+
+
+def training_job(run: Run) -> TrainJob | None:
+    """A run's settings, where this version still has them all."""
+    try:
+        return TrainJob.build(run.spec)
+    except SpecError:
+        return None
+
+
+def _training_step(run: Run) -> MeasuredStep | None:
+    """Seconds of a micro-step of a run; None where its time is not that of all its steps on one device."""
+    job = training_job(run)
+    if job is None or run.n_devices > 1 or run.provenance.get("parallelism", {}).get("checkpoint"):
+        return None
+    total = sum(sum(result.values) for result in run.results if result.metric == "training_time")
+    micro_steps = job.train.steps * job.train.accumulate
+    if not total or not micro_steps:
+        return None
+    work = step_work(job.model, "train", job.train.gradient_checkpointing)
+    return MeasuredStep("train", job.train.precision, work.flops * job.train.batch, total / micro_steps)
