@@ -9,7 +9,17 @@ import jsonschema
 import pytest
 import yaml
 
-from genaccel.config.compose import Config, check_splits, compose, conduct_job, data_job, medddpm, sample_job, train_job
+from genaccel.config.compose import (
+    Config,
+    check_splits,
+    compose,
+    conduct_job,
+    data_job,
+    medddpm,
+    sample_job,
+    sample_runs,
+    train_job,
+)
 from genaccel.config.files import write_generated
 from genaccel.spec import SpecError
 
@@ -34,10 +44,12 @@ def model(**settings):
         ({"train": {"steps": 0}}, "train.steps: 0 leaves models.med_ddpm untrained"),
         ({"sample": {"samplers": ["dddim"]}}, "sample.samplers: unknown sampler 'dddim'; did you mean `ddim`?"),
         ({"sample": {"samplers": ["ddim", "ddim"]}}, "names a sampler twice"),
-        ({"sample": {"steps": 251}}, "sample.steps: 251 exceeds the 250 steps of models.med_ddpm.timesteps"),
+        ({"sample": {"steps": [5, 5]}}, "names a number twice"),
+        ({"sample": {"steps": 20}}, "sample.steps: 20 is a single value where a list belongs; write [20]"),
+        ({"sample": {"steps": [251]}}, "sample.steps: 251 exceeds the 250 steps of models.med_ddpm.timesteps"),
         (
-            {"metrics": {"features": "deepbat"}},
-            "metrics.features: unknown feature network 'deepbat'; did you mean `deepbet`?",
+            {"metrics": {"features": {"network": "deepbat"}}},
+            "metrics.features.network: unknown feature network 'deepbat'; did you mean `deepbet`?",
         ),
         ({"metrics": {"ssim_window": 8}}, "metrics.ssim_window: 8 is even; use an odd side such as 9"),
         ({"metrics": {"ssim_window": 33}}, "exceeds the shortest side of data.simulated.shape [20, 20, 20]"),
@@ -60,7 +72,7 @@ def model(**settings):
         (model(axes=["S", "A", "P"]), "axes: ['S', 'A', 'P'] name one direction twice"),
         (model(attention_downsampling=3), "no level has downsampling 3; valid: [1, 2, 4]"),
         (model(train={"stpes": 3}), "models.m.train.stpes: unknown key; did you mean `steps`?"),
-        (model(sample={"steps": 0}), "models.m.sample.steps: input should be greater than or equal to 1, not 0"),
+        (model(sample={"steps": [0]}), "models.m.sample.steps.0: input should be greater than or equal to 1, not 0"),
         (
             {"data": {"simulated": {"shape": [40, 32, 32]}}} | model(channel_multipliers=[1, 1, 2, 3, 4]),
             "the side of 40 voxels along R cannot be halved 4 times, as 5 levels need; use a multiple of 16",
@@ -136,11 +148,19 @@ def test_how_checkpoints_are_written_is_no_part_of_what_training_makes():
     assert conduct_job(often, "med_ddpm").checkpoint.steps == 1
 
 
-@pytest.mark.parametrize(("sampler", "matters"), [("ddim", True), ("ddpm", False)])
-def test_steps_and_eta_matter_only_to_samplers_that_take_them(sampler, matters):
-    few = compose({"sample": {"samplers": ["ddim", "ddpm"], "steps": 5, "eta": 1.0}})
-    many = compose({"sample": {"samplers": [sampler], "steps": 9, "eta": 0.0}})
-    assert (sample_job(few, "med_ddpm", sampler) != sample_job(many, "med_ddpm", sampler)) is matters
+def test_samplers_run_at_every_number_of_steps_and_ddpm_at_all_of_its_schedule():
+    config = compose({"sample": {"samplers": ["ddim", "ddpm"], "steps": [5, 9]}})
+    assert sample_runs(config, "med_ddpm") == [("ddim", 5), ("ddim", 9), ("ddpm", 250)]
+    every = compose({"sample": {"samplers": ["ddim"], "steps": None}})
+    assert sample_runs(every, "med_ddpm") == [("ddim", 250)]
+
+
+@pytest.mark.parametrize(("sampler", "key"), [("ddim", "eta"), ("ddpm", None), ("deis", "order")])
+def test_eta_and_order_matter_only_to_samplers_that_take_them(sampler, key):
+    before = sample_job(compose({"sample": {"samplers": ["ddim"], "steps": [5]}}), "med_ddpm", sampler, 5)
+    for name, value in (("eta", 1.0), ("order", 1)):
+        config = compose({"sample": {"samplers": [sampler, "ipndm"], "steps": [5, 6], name: value}})
+        assert (sample_job(config, "med_ddpm", sampler, 5) != before) is (name == key)
 
 
 def test_a_sample_table_counts_by_its_content(tmp_path, monkeypatch):

@@ -22,12 +22,17 @@ ENTRIES = {
     "data_prepare": ["genaccel.data"],
     "train_model": ["genaccel.train"],
     "sample_volumes": ["genaccel.sample", "genaccel.sample.samplers.ddim"],
+    "metrics_real": ["genaccel.metrics.real", "genaccel.metrics.features.deepbet"],
+    "metrics_segmenter": ["genaccel.metrics.segmenter"],
     "metrics_score": ["genaccel.metrics", "genaccel.metrics.features.deepbet"],
     "metrics_table": ["genaccel.table"],
+    "figures_subjects": ["genaccel.figures.subjects"],
     "figures_qc_montage": ["genaccel.figures.qc_montage"],
     "figures_loss_curve": ["genaccel.figures.loss_curve"],
     "figures_sample_montage": ["genaccel.figures.sample_montage"],
     "figures_metric_table": ["genaccel.figures.metric_table"],
+    "figures_sampler_steps": ["genaccel.figures.sampler_steps"],
+    "figures_provenance": ["genaccel.figures.provenance"],
 }
 SOURCE = Path(__file__).parent.parent.parent / "workflow" / "src"
 MODULES = sorted(
@@ -105,7 +110,7 @@ def test_a_module_reruns_exactly_the_rules_that_import_it(needed, finished, modu
     [
         pytest.param(lambda raw: "# a comment\n" + raw, id="comment"),
         pytest.param(lambda raw: yaml.safe_dump(yaml.safe_load(raw), sort_keys=True), id="key order"),
-        pytest.param(lambda raw: raw.replace("steps: 3", "steps: 3.0"), id="20 -> 20.0"),
+        pytest.param(lambda raw: raw.replace("steps: [3]", "steps: [3.0]"), id="20 -> 20.0"),
         pytest.param(
             lambda raw: yaml.safe_dump(Config.build(yaml.safe_load(raw)).model_dump(mode="json")), id="defaults"
         ),
@@ -151,10 +156,10 @@ def test_a_deleted_figure_is_drawn_again_and_its_deleted_input_made_again(needed
 
 def test_why_names_the_setting(finished, monkeypatch):
     monkeypatch.chdir(finished)
-    Path("tests/config/why.yaml").write_text(yaml.safe_dump(changed(tiny(finished), "sample.steps", 2)))
+    Path("tests/config/why.yaml").write_text(yaml.safe_dump(changed(tiny(finished), "sample.eta", 0.5)))
     found = dict(reasons("tests/config/why.yaml"))
-    assert found["sample_volumes model=tiny sampler=ddim"] == ["sample.steps: 3 -> 2"]
-    assert found["metrics_score model=tiny sampler=ddim"] == ["reads what another job above makes anew"]
+    assert found["sample_volumes model=tiny sampler=ddim steps=3"] == ["sample.eta: 0.0 -> 0.5"]
+    assert found["metrics_score model=tiny sampler=ddim steps=3"] == ["reads what another job above makes anew"]
     assert "train_model model=tiny" not in found
 
 

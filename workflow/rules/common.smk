@@ -11,10 +11,9 @@ from snakemake.exceptions import WorkflowError
 
 from genaccel.code import CodeError
 from genaccel.code import code as code_hash
-from genaccel.config.compose import check_splits, compose, job, stage_settings
+from genaccel.config.compose import check_splits, compose, job, sample_runs, stage_settings
 from genaccel.config.reading import read_yaml
 from genaccel.data.samples import read_samples
-from genaccel.metrics.features import FEATURES
 from genaccel.sample.samplers import SAMPLERS
 from genaccel.why import record_code
 
@@ -69,6 +68,7 @@ wildcard_constraints:
     dataset="|".join(map(re.escape, DATASETS)),
     model="|".join(map(re.escape, MODELS)),
     sampler="|".join(map(re.escape, SAMPLERS.names())),
+    steps="[0-9]+",
     device="[a-z0-9-]+",
 
 
@@ -105,7 +105,7 @@ def data_source(dataset):
     if data.samples is None:
         return {"simulated": f"{RESULTS}/data/{dataset}/simulated"}
     job(CONFIG, "data", dataset=dataset)  # says what to do where there is no table
-    samples = read_samples(Path(data.samples), data.modalities)
+    samples = read_samples(Path(data.samples), data.modalities, data.on_error)
     return {"files": [str(path) for s in samples for path in s.files.values()]}
 
 
@@ -117,7 +117,12 @@ def volumes_of(model):
     return rules.data_prepare.output.volumes.format(dataset=CONFIG.models[model].data)
 
 
-def gpus(stage, model):
+def of_dataset(rule, model):
+    """What a rule makes of the data set that a model learns from."""
+    return rule.output[0].format(dataset=CONFIG.models[model].data)
+
+
+def gpus(stage, model=None):
     """GPUs that a job needs: none where the config says `device: cpu`."""
     if CONFIG.device == "cpu":
         return 0
@@ -125,9 +130,9 @@ def gpus(stage, model):
 
 
 def each_sample(pattern):
-    """A path for every model with every sampler that the config asks of it."""
+    """A path for every model with every sampler and number of steps that the config asks of it."""
     return [
-        pattern.format(model=model, sampler=sampler)
+        pattern.format(model=model, sampler=sampler, steps=steps)
         for model in MODELS
-        for sampler in stage_settings(CONFIG, model, "sample").samplers
+        for sampler, steps in sample_runs(CONFIG, model)
     ]

@@ -3,39 +3,101 @@ rule metrics:
         f"{RESULTS}/metrics/metrics.csv",
 
 
-rule metrics_score:
+FEATURE_NETWORK = "genaccel.metrics.features." + CONFIG.metrics.features.network
+
+
+rule metrics_real:
     input:
-        manifest=lambda wildcards: manifest_of(wildcards.model),
-        volumes=lambda wildcards: volumes_of(wildcards.model),
-        samples=rules.sample_volumes.output[0],
+        manifest=rules.data_prepare.output.manifest,
+        volumes=rules.data_prepare.output.volumes,
+        network=CONFIG.metrics.features.weights or [],
     output:
-        run=f"{RESULTS}/metrics/{{model}}/{{sampler}}.json",
-        per_volume=f"{RESULTS}/metrics/{{model}}/{{sampler}}.csv",
+        f"{RESULTS}/metrics/real/{{dataset}}.safetensors",
     log:
-        f"{LOGS}/metrics/{{model}}-{{sampler}}.log",
+        f"{LOGS}/metrics/real-{{dataset}}.log",
     benchmark:
-        f"{LOGS}/benchmarks/metrics/{{model}}-{{sampler}}.jsonl"
+        f"{LOGS}/benchmarks/metrics/real-{{dataset}}.jsonl"
     conda:
         ENVIRONMENT
     threads: 8
     resources:
         mem_mb=16_000,
         runtime=240,
-        gpu=lambda wildcards: gpus("metrics", wildcards.model),
+        gpu=gpus("metrics"),
+    params:
+        spec=spec("real"),
+        code=code("genaccel.metrics.real", FEATURE_NETWORK),
+    message:
+        "Extracting the features of the real volumes of {wildcards.dataset}"
+    shell:
+        "python -m genaccel.metrics.real --spec {params.spec:q} --code {params.code} --threads {threads}"
+        " --manifest {input.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule metrics_segmenter:
+    input:
+        manifest=rules.data_prepare.output.manifest,
+        volumes=rules.data_prepare.output.volumes,
+    output:
+        f"{RESULTS}/metrics/segmenter/{{dataset}}.safetensors",
+    log:
+        f"{LOGS}/metrics/segmenter-{{dataset}}.log",
+    benchmark:
+        f"{LOGS}/benchmarks/metrics/segmenter-{{dataset}}.jsonl"
+    conda:
+        ENVIRONMENT
+    threads: 8
+    resources:
+        mem_mb=16_000,
+        runtime=240,
+        gpu=gpus("metrics"),
+    params:
+        spec=spec("segmenter"),
+        code=code("genaccel.metrics.segmenter"),
+    message:
+        "Training the segmenter of {wildcards.dataset}"
+    shell:
+        "python -m genaccel.metrics.segmenter --spec {params.spec:q} --code {params.code} --threads {threads}"
+        " --manifest {input.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule metrics_score:
+    input:
+        manifest=lambda wildcards: manifest_of(wildcards.model),
+        volumes=lambda wildcards: volumes_of(wildcards.model),
+        samples=rules.sample_volumes.output[0],
+        real=lambda wildcards: of_dataset(rules.metrics_real, wildcards.model),
+        segmenter=lambda wildcards: of_dataset(rules.metrics_segmenter, wildcards.model),
+        network=CONFIG.metrics.features.weights or [],
+    output:
+        run=f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.json",
+        per_volume=f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.csv",
+    log:
+        f"{LOGS}/metrics/{{model}}-{{sampler}}-{{steps}}.log",
+    benchmark:
+        f"{LOGS}/benchmarks/metrics/{{model}}-{{sampler}}-{{steps}}.jsonl"
+    conda:
+        ENVIRONMENT
+    threads: 8
+    resources:
+        mem_mb=16_000,
+        runtime=240,
+        gpu=gpus("metrics"),
     params:
         spec=spec("metrics"),
-        code=code("genaccel.metrics", FEATURES.module(CONFIG.metrics.features)),
+        code=code("genaccel.metrics", FEATURE_NETWORK),
     message:
-        "Scoring {wildcards.model} with {wildcards.sampler}"
+        "Scoring {wildcards.model} with {wildcards.sampler} in {wildcards.steps} steps"
     shell:
         "python -m genaccel.metrics --spec {params.spec:q} --code {params.code} --threads {threads}"
-        " --manifest {input.manifest:q} --samples {input.samples:q} --run {output.run:q}"
+        " --manifest {input.manifest:q} --samples {input.samples:q} --real {input.real:q}"
+        " --segmenter {input.segmenter:q} --run {output.run:q}"
         " --per-volume {output.per_volume:q} 2>&1 | tee {log:q}"
 
 
 rule metrics_table:
     input:
-        each_sample(f"{RESULTS}/metrics/{{model}}/{{sampler}}.json"),
+        each_sample(f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.json"),
     output:
         f"{RESULTS}/metrics/metrics.csv",
     log:

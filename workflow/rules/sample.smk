@@ -1,6 +1,6 @@
 rule sample:
     input:
-        each_sample(f"{RESULTS}/sample/{{model}}/{{sampler}}"),
+        each_sample(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}"),
 
 
 rule sample_volumes:
@@ -9,23 +9,23 @@ rule sample_volumes:
         volumes=lambda wildcards: volumes_of(wildcards.model),
         weights=rules.train_model.output.weights,
     output:
-        directory(f"{RESULTS}/sample/{{model}}/{{sampler}}"),
+        directory(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}"),
     log:
-        f"{LOGS}/sample/{{model}}-{{sampler}}.log",
+        f"{LOGS}/sample/{{model}}-{{sampler}}-{{steps}}.log",
     benchmark:
-        f"{LOGS}/benchmarks/sample/{{model}}-{{sampler}}.jsonl"
+        f"{LOGS}/benchmarks/sample/{{model}}-{{sampler}}-{{steps}}.jsonl"
     conda:
         ENVIRONMENT
     threads: 8
     resources:
         mem_mb=32_000,
         runtime=1440,
-        gpu=lambda wildcards: gpus("sample", wildcards.model),
+        gpu=gpus("sample"),
     params:
         spec=spec("sample"),
         code=code("genaccel.sample", lambda wildcards: SAMPLERS.module(wildcards.sampler)),
     message:
-        "Sampling {wildcards.model} with {wildcards.sampler}"
+        "Sampling {wildcards.model} with {wildcards.sampler} in {wildcards.steps} steps"
     shell:
         "python -m genaccel.sample --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --manifest {input.manifest:q} --weights {input.weights:q} --out {output:q} 2>&1 | tee {log:q}"

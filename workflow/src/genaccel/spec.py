@@ -155,6 +155,8 @@ def _message(fault: Any, owner: type[Spec]) -> str:
         return f"unknown key; {nearest(fault['loc'][-1], owner.model_fields)}"
     if kind in ("int_type", "float_type") and isinstance(value, str):
         return f"{value!r} is text, not a number; YAML reads 1e-4 as text, so write 1.0e-4, and leave the quotes out"
+    if kind == "tuple_type" and isinstance(value, (str, int, float)):
+        return f"{value!r} is a single value where a list belongs; write [{value}]"
     if kind == "missing":
         return "missing; give it a value"
     if kind == "literal_error":

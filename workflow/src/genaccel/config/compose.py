@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator, model_validator
 
-from genaccel.data.samples import Sample, read_samples
+from genaccel.data.samples import Sample, read_samples, read_table
 from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
 from genaccel.data.split import split_subjects
 from genaccel.figures.spec import FigureJob, FiguresSpec
 from genaccel.med_ddpm.spec import MedDDPMSpec, NetworkSpec
-from genaccel.metrics.spec import MetricsJob, MetricsSpec
+from genaccel.metrics.spec import MetricsJob, MetricsSpec, RealJob, SegmenterJob
 from genaccel.sample.samplers import SAMPLERS
 from genaccel.sample.spec import SampleJob, SampleSpec
 from genaccel.spec import Spec, SpecError, nearest, setting
@@ -30,7 +30,7 @@ class ModelSpec(NetworkSpec):
 
     data: str = setting("simulated", "data set of this model: a name under data", example=None)
     train: dict[str, Any] = setting({}, "settings of train that differ for this model", example={"steps": 20})
-    sample: dict[str, Any] = setting({}, "settings of sample that differ for this model", example={"steps": 5})
+    sample: dict[str, Any] = setting({}, "settings of sample that differ for this model", example={"steps": [5]})
 
 
 class Config(Spec):
@@ -76,9 +76,9 @@ class Config(Spec):
             train = stage_settings(self, name, "train")
             sample = stage_settings(self, name, "sample")
             timesteps = self.models[name].timesteps
-            if sample.steps and sample.steps > timesteps:
+            if sample.steps and max(sample.steps) > timesteps:
                 raise ValueError(
-                    f"sample.steps: {sample.steps} exceeds the {timesteps} steps of models.{name}.timesteps; "
+                    f"sample.steps: {max(sample.steps)} exceeds the {timesteps} steps of models.{name}.timesteps; "
                     f"use at most {timesteps}"
                 )
             if train.steps == 0 and not train.weights:
@@ -151,7 +151,9 @@ def data_job(config: Config, dataset: str) -> DataJob:
                 f"data.{dataset}.samples: there is no sample table {data.samples}; make one: for a folder in BraTS' "
                 f"layout `python -m genaccel.data.brats FOLDER > {data.samples}`, else by hand (config/README.md)"
             )
-        content = hashlib.sha256(table.read_bytes() + _sizes(read_samples(table, data.modalities))).hexdigest()
+        content = hashlib.sha256(
+            table.read_bytes() + _sizes(read_samples(table, data.modalities, data.on_error))
+        ).hexdigest()
     # How subjects are simulated is the rule's before this one.
     data = data.model_copy(update={"simulated": SimulatedSpec()})
     return DataJob(dataset=dataset, data=data, samples_sha256=content)
@@ -166,16 +168,16 @@ def check_splits(config: Config) -> None:
     for model, entry in config.models.items():
         data = config.data[entry.data]
         if data.samples is None:
-            given = dict.fromkeys(f"sim-{index:04d}" for index in range(data.simulated.subjects))
+            splits = split_subjects([f"sim-{i:04d}" for i in range(data.simulated.subjects)], data.split)
         else:
-            given = {s.subject: s.split for s in read_samples(Path(data.samples), data.modalities)}
-        fixed = {subject: split for subject, split in given.items() if split}
-        filled = set(split_subjects(given, data.split, fixed).values())
+            table = read_table(Path(data.samples), data.modalities)
+            splits = {name: split for name, split in table.splits(data.split).items() if name not in table.missing}
+        filled = set(splits.values())
         train, sample = (stage_settings(config, model, stage) for stage in ("train", "sample"))
         for split, needed in (("train", train.steps > 0), (sample.split, True)):
             if needed and split not in filled:
                 raise SpecError(
-                    f"data.{entry.data}.split: none of the {len(given)} subjects is in the split `{split}`, which "
+                    f"data.{entry.data}.split: none of the {len(splits)} subjects is in the split `{split}`, which "
                     f"models.{model} needs; raise its share, or set sample.split to another"
                 )
 
@@ -199,17 +201,31 @@ def _part(config: Config, model: str, part: type[Part]) -> Part:
     return part(**{name: getattr(block, name) for name in part.model_fields})
 
 
-def sample_job(config: Config, model: str, sampler: str) -> SampleJob:
-    # Which other samplers run, and settings that only those take, are no business of this one.
-    ignored = {"steps": None, "eta": 0.0}
-    for option in SAMPLERS.options(sampler) & set(ignored):
-        del ignored[option]
-    sample = stage_settings(config, model, "sample").model_copy(update={"samplers": (sampler,), **ignored})
-    return SampleJob(device=config.device, model=medddpm(config, model), sampler=sampler, sample=sample)
+def sample_runs(config: Config, model: str) -> list[tuple[str, int]]:
+    """Every (sampler, steps) that the config asks of a model."""
+    return list(stage_settings(config, model, "sample").runs(config.models[model].timesteps))
 
 
-def metrics_job(config: Config, model: str, sampler: str) -> MetricsJob:
-    return MetricsJob(device=config.device, model=model, sampler=sampler, metrics=config.metrics)
+def sample_job(config: Config, model: str, sampler: str, steps: int | str) -> SampleJob:
+    # Which other samplers and numbers of steps run, and settings that only those take, are no business of this one.
+    block = stage_settings(config, model, "sample")
+    ignored = {name: SampleSpec.model_fields[name].default for name in {"eta", "order"} - SAMPLERS.options(sampler)}
+    sample = block.model_copy(update={"samplers": (sampler,), "steps": None, **ignored})
+    return SampleJob(
+        device=config.device, model=medddpm(config, model), sampler=sampler, steps=int(steps), sample=sample
+    )
+
+
+def real_job(config: Config, dataset: str) -> RealJob:
+    return RealJob(device=config.device, dataset=dataset, features=config.metrics.features)
+
+
+def segmenter_job(config: Config, dataset: str) -> SegmenterJob:
+    return SegmenterJob(device=config.device, dataset=dataset, segmenter=config.metrics.segmenter)
+
+
+def metrics_job(config: Config, model: str, sampler: str, steps: int | str) -> MetricsJob:
+    return MetricsJob(device=config.device, model=model, sampler=sampler, steps=int(steps), metrics=config.metrics)
 
 
 def figure_job(config: Config, name: str) -> FigureJob:
@@ -222,6 +238,8 @@ JOBS: dict[str, Callable[..., Spec]] = {
     "train": train_job,
     "conduct": conduct_job,
     "sample": sample_job,
+    "real": real_job,
+    "segmenter": segmenter_job,
     "metrics": metrics_job,
     "figure": figure_job,
 }

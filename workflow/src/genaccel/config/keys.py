@@ -6,29 +6,45 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from genaccel.config.compose import Config, job, stage_settings
+from genaccel.config.compose import Config, job, sample_runs
 from genaccel.spec import Spec, SpecError
 
 CONSUMERS = {
     "data_simulate": ("simulate", "dataset"),
     "data_prepare": ("data", "dataset"),
     "train_model": ("train", "model"),
-    "sample_volumes": ("sample", "model", "sampler"),
-    "metrics_score": ("metrics", "model", "sampler"),
+    "sample_volumes": ("sample", "model", "sampler", "steps"),
+    "metrics_real": ("real", "dataset"),
+    "metrics_segmenter": ("segmenter", "dataset"),
+    "metrics_score": ("metrics", "model", "sampler", "steps"),
+    "figures_subjects": ("figure", "name"),
     "figures_qc_montage": ("figure", "name"),
     "figures_loss_curve": ("figure", "name"),
     "figures_sample_montage": ("figure", "name"),
     "figures_metric_table": ("figure", "name"),
+    "figures_sampler_steps": ("figure", "name"),
+    "figures_provenance": ("figure", "name"),
 }
 """Rules with settings: the kind of job and the names that tell its jobs apart."""
 
 FOLLOWERS = {
     "data_simulate": ("data_prepare",),
-    "data_prepare": ("train_model", "sample_volumes", "metrics_score", "figures_qc_montage", "figures_sample_montage"),
-    "train_model": ("sample_volumes", "figures_loss_curve"),
+    "data_prepare": (
+        "train_model",
+        "sample_volumes",
+        "metrics_real",
+        "metrics_segmenter",
+        "metrics_score",
+        "figures_subjects",
+        "figures_qc_montage",
+        "figures_sample_montage",
+    ),
+    "train_model": ("sample_volumes", "figures_loss_curve", "figures_provenance"),
     "sample_volumes": ("metrics_score", "figures_sample_montage"),
-    "metrics_score": ("metrics_table",),
-    "metrics_table": ("figures_metric_table",),
+    "metrics_real": ("metrics_score",),
+    "metrics_segmenter": ("metrics_score",),
+    "metrics_score": ("metrics_table", "figures_provenance"),
+    "metrics_table": ("figures_metric_table", "figures_sampler_steps"),
 }
 """Rules that read what a rule makes; a test compares this with the real DAG."""
 
@@ -99,7 +115,7 @@ def _jobs(config: Config) -> dict[tuple[str, str], str]:
     names = {
         "dataset": [{"dataset": name} for name in config.data],
         "model": models,
-        "sampler": [m | {"sampler": s} for m in models for s in stage_settings(config, m["model"], "sample").samplers],
+        "steps": [m | {"sampler": s, "steps": n} for m in models for s, n in sample_runs(config, m["model"])],
         "name": [{"name": "any"}],
     }
     found = {}
