@@ -14,6 +14,7 @@ CONFIGS = (
     "config/config",
     "config/paper",
     "config/h200",
+    "config/samplers",
     "tests/config/tiny",
     "tests/config/brats",
     "tests/config/whole_head",

@@ -92,7 +92,7 @@ class FakeGPU:
 @pytest.fixture
 def gpu(monkeypatch) -> type[FakeGPU]:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("genaccel.plan.devices.CUDA", FakeGPU)
+    monkeypatch.setattr("genaccel.plan.devices.open_device", lambda kind: FakeGPU())
     return FakeGPU
 
 

@@ -90,6 +90,9 @@ def run(sampler, T=250, steps=None, eta=0.0, order=3, shape=(2, 1, 32, 32, 16), 
         # Longer steps along a curve fall short of it.
         ("ddim", 50, 0.0, 0.1),
         ("dpm_solver_pp", 20, 0.0, 0.05),
+        ("dpm_solver_pp", 20, 0.5, 0.1),
+        ("dpm_solver_pp", 20, 1.0, 0.1),
+        ("dpm_solver_pp", 100, 1.0, 0.03),
         ("deis", 20, 0.0, 0.05),
         ("ipndm", 20, 0.0, 0.05),
     ],
@@ -122,7 +125,8 @@ def test_another_start_gives_another_sample(sampler):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "steps", "eta", "calls"), [(ddpm, None, 0.0, 19), (ddim, 5, 1.0, 4), (ddim, 1, 1.0, 0)]
+    ("sampler", "steps", "eta", "calls"),
+    [(ddpm, None, 0.0, 19), (ddim, 5, 1.0, 4), (ddim, 1, 1.0, 0), (dpm_solver_pp, 5, 1.0, 4)],
 )
 def test_noise_is_drawn_between_steps_but_not_after_the_last(sampler, steps, eta, calls):
     _, _, noise = run(sampler, T=20, steps=steps, eta=eta, shape=(1, 1, 2, 2, 2))
@@ -223,10 +227,11 @@ def test_a_volume_does_not_depend_on_the_batch_it_is_in(sampler):
     assert torch.equal(together[1:2], alone)
 
 
+@pytest.mark.parametrize("sampler", [ddim, dpm_solver_pp])
 @pytest.mark.parametrize("eta", [-0.1, 1.1])
-def test_an_eta_beyond_ancestral_is_refused(eta):
-    with pytest.raises(ValueError, match="eta"):
-        run(ddim, T=20, eta=eta)
+def test_an_eta_beyond_ancestral_is_refused(sampler, eta):
+    with pytest.raises(SpecError, match=r"sample\.eta = .*; set sample\.eta to 0 \(deterministic\) to 1"):
+        run(sampler, T=20, eta=eta)
 
 
 @pytest.mark.parametrize("sampler", EVERY)

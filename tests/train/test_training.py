@@ -20,7 +20,6 @@ from safetensors.torch import load_file
 
 from genaccel.measurement import read_run
 from genaccel.train.__main__ import main
-from genaccel.train.loop import offset_noise
 
 
 def weights(arguments: list[str]) -> dict[str, torch.Tensor]:
@@ -77,16 +76,6 @@ def test_other_settings_give_other_weights(job, arguments, change):
     main(first)
     main(second)
     assert not equal(weights(first), weights(second))
-
-
-@pytest.mark.parametrize("offset", [0.0, 0.5])
-def test_offset_noise_moves_a_whole_channel(offset):
-    generator = torch.Generator().manual_seed(0)
-    noises = [offset_noise(torch.Size((2, 8, 8, 8)), offset, generator) for _ in range(400)]
-    means = torch.stack([noise.mean(dim=(1, 2, 3)) for noise in noises])
-    assert means.std() == pytest.approx((offset**2 + 1 / 512) ** 0.5, rel=0.1)
-    assert torch.corrcoef(means.T)[0, 1].abs() < 0.2
-    assert torch.stack([noise.std() for noise in noises]).mean() == pytest.approx(1, rel=0.2 if offset else 0.01)
 
 
 def test_accumulating_two_volumes_is_a_batch_of_two(job, arguments, tiny_model, monkeypatch):

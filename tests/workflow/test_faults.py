@@ -113,6 +113,6 @@ def test_every_stage_is_a_target(finished, snakemake, target):
     assert "Nothing to be done" in snakemake(finished, target, "--configfile", TINY).stderr
 
 
-@pytest.mark.parametrize("config", ["config/config.yaml", "config/h200.yaml"])
+@pytest.mark.parametrize("config", ["config/config.yaml", "config/h200.yaml", "config/samplers.yaml"])
 def test_every_config_that_needs_no_files_can_be_planned(project, snakemake, config):
     assert "train_model" in snakemake(project, "--configfile", config, "-n", "--quiet", "rules").stdout

@@ -32,7 +32,7 @@ def study(request, root, real_data, tmp_path_factory, module_project, snakemake)
 def test_the_sampled_nifti_has_the_masks_shape_affine_and_orientation(study):
     name, folder, files = study
     mask = nib.load(files["mask"])
-    samples = folder / f"results/{name}/sample/{name}/ddim"
+    (samples,) = (folder / f"results/{name}/sample/{name}").iterdir()
     for modality in (column for column in files if column != "mask"):
         image = nib.load(samples / f"real-01-0_{modality}.nii.gz")
         assert image.shape == mask.shape
@@ -74,5 +74,8 @@ def test_every_modality_is_scored_over_the_whole_volume_and_the_foreground(study
 def test_every_figure_is_drawn(study):
     name, folder, _ = study
     figures = {path.name.split("-")[0].split(".")[0] for path in (folder / f"results/{name}/figures").iterdir()}
-    assert figures == {"qc_montage", "loss_curve", "sample_montage", "metric_table"}
+    assert figures == {
+        *("qc_montage", "loss_curve", "sample_montage", "metric_table", "sampler_steps"),
+        *("subjects", "provenance"),
+    }
     assert all(path.stat().st_size > 1000 for path in Path(folder / f"results/{name}/figures").glob("*.png"))

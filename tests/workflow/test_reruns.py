@@ -72,9 +72,11 @@ def test_the_graph_of_rules_in_the_library_is_the_real_one(finished, snakemake):
 def test_a_key_reruns_what_the_documentation_says(needed, finished, path, other):
     config = tiny(finished)
     full = compose(config).model_dump(mode="json")
-    if path.endswith("weights"):
+    if path == "train.weights":
         Path("weights.pt").touch()
         other = "weights.pt"
+    if path == "metrics.features":
+        Path(other.weights).touch()
     if path.endswith("samples"):
         other = _table(finished)
     assert needed(changed(full, path, other)) == reruns(full, path, other)
@@ -199,6 +201,25 @@ def test_a_broken_sample_table_is_an_error_and_never_up_to_date(finished, snakem
     done = snakemake(finished, "--configfile", "tests/config/broken.yaml", check=False)
     assert done.returncode != 0
     assert "broken.tsv has no column `t1`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "key"),
+    [
+        ("train.weights", "gone.pt", "models.tiny: train.weights"),
+        (
+            "metrics.features",
+            {"network": "medicalnet_10", "weights": "gone.pth", "weights_sha256": "0" * 64},
+            "metrics.features.weights",
+        ),
+    ],
+)
+def test_a_named_file_that_is_missing_is_an_error_and_never_up_to_date(finished, snakemake, path, value, key):
+    raw = changed(tiny(finished), path, value)
+    (finished / "tests/config/gone.yaml").write_text(yaml.safe_dump(raw))
+    done = snakemake(finished, "--configfile", "tests/config/gone.yaml", check=False)
+    assert done.returncode != 0
+    assert f"{key}: there is no file gone.pt" in done.stderr
 
 
 def test_a_missing_module_is_an_error_that_names_the_import(finished, snakemake):

@@ -3,6 +3,7 @@
 with config_errors():
     SOURCES = {dataset: data_source(dataset) for dataset in DATASETS}
     check_splits(CONFIG)
+    check_files(CONFIG)
 
 
 rule data:

@@ -182,6 +182,21 @@ def check_splits(config: Config) -> None:
                 )
 
 
+def check_files(config: Config) -> None:
+    """That the files which the config names are there, before anything runs.
+
+    Of a missing input Snakemake concludes that what was made of it is up to date.
+
+    Raises:
+        SpecError: a file of weights is missing.
+    """
+    named = {"metrics.features.weights": config.metrics.features.weights}
+    named |= {f"models.{m}: train.weights": stage_settings(config, m, "train").weights for m in config.models}
+    for key, path in named.items():
+        if path is not None and not Path(path).is_file():
+            raise SpecError(f"{key}: there is no file {path}; correct the path, or leave it null")
+
+
 def _sizes(samples: Sequence[Sample]) -> bytes:
     files = sorted(path for sample in samples for path in sample.files.values())
     return "\n".join(f"{path} {path.stat().st_size}" for path in files).encode()

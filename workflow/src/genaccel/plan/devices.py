@@ -6,7 +6,7 @@ import dataclasses
 import re
 from dataclasses import dataclass
 
-from genaccel.device import CPU, CUDA, Precision
+from genaccel.device import CPU, Precision, open_device
 from genaccel.plan.resources import read_resource
 from genaccel.spec import SpecError, nearest
 
@@ -58,13 +58,11 @@ def local_device(kind: str) -> KnownDevice | None:
 
     A login node without a GPU tells nothing of where jobs will run, so that ``auto`` then is no answer either.
     """
-    import torch
-
     if kind == "cpu":
         return find_device("cpu")
-    if not torch.cuda.is_available():
+    here = open_device("auto")
+    if isinstance(here, CPU):
         return None
-    here = CUDA()
     known = next((d for d in known_devices().values() if re.search(d.slug, here.slug)), None)
     lacks = {p: reason for p in ("tf32", "bf16") if (reason := here.lacks(p))}
     if known is None:

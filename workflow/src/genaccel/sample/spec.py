@@ -17,14 +17,18 @@ Steps = Annotated[int, Field(ge=1)]
 class SampleSpec(Spec):
     """Synthetic volumes for the masks of one split."""
 
-    samplers: tuple[str, ...] = setting(("ddim",), "samplers to run, each on its own", example=("ddpm",), min_length=1)
+    samplers: tuple[str, ...] = setting(
+        ("dpm_solver_pp",), "samplers to run, each on its own", example=("ddpm",), min_length=1
+    )
     steps: tuple[Steps, ...] | None = setting(
         (20,),
         "network evaluations a volume, every sampler at each; null: every step of the schedule, as ddpm always does",
         example=(2, 3),
         min_length=1,
     )
-    eta: float = setting(0.0, "noise of ddim: 0 deterministic, 1 ancestral", example=0.5, ge=0, le=1)
+    eta: float = setting(
+        1.0, "fresh noise of ddim and dpm_solver_pp: 0 none (deterministic), 1 ancestral", example=0.5, ge=0, le=1
+    )
     order: int = setting(3, "order of the multistep samplers deis and ipndm", example=2, ge=1, le=4)
     split: Literal["train", "validation", "test"] = setting("test", "whose masks to sample", example="train")
     per_mask: int = setting(1, "volumes a mask", example=2, ge=1)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from genaccel.device import Device
+from genaccel.med_ddpm.offset import offset_noise
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.seeds import derive_seed
 from genaccel.spec import SpecError
@@ -33,21 +34,6 @@ class LossNotFinite(ArithmeticError):
     def __init__(self, step: int, loss: float) -> None:
         super().__init__(f"the loss is {loss} at step {step}")
         self.step = step
-
-
-def offset_noise(shape: torch.Size, offset: float, generator: torch.Generator) -> Tensor:
-    """Standard normal noise plus a normal constant a channel, of standard deviation ``offset``; (C, D, H, W).
-
-    Of plain noise the mean over a volume is next to 0 at every step, so that the loss hardly tells a network that
-    takes the mean of x_t for the volume's from one that knows the volume's; sampling then keeps whatever brightness
-    its first steps happen to give.
-
-    Source: Guttenberg, Diffusion with Offset Noise, CrossLabs, 2023.
-    """
-    noise = torch.randn(shape, generator=generator, device=generator.device)
-    if offset:
-        noise += offset * torch.randn((shape[0], 1, 1, 1), generator=generator, device=generator.device)
-    return noise
 
 
 class Training:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from genaccel.med_ddpm.schedule import Schedule
+from genaccel.spec import SpecError
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ def levels(schedule: Schedule, sequence: Sequence[int]) -> list[Level]:
     """The level of each step, and after the last one the clean volume's."""
     kept = [float(schedule.alphas_cumprod_exact[step]) for step in sequence]
     return [*(Level(math.sqrt(a), math.sqrt(1 - a)) for a in kept), CLEAN]
+
+
+def check_eta(eta: float) -> None:
+    """Raises SpecError where the share of fresh noise is none."""
+    if not 0 <= eta <= 1:
+        raise SpecError(f"sample.eta = {eta}; set sample.eta to 0 (deterministic) to 1 (ancestral)")
 
 
 def predict(denoise: Callable[[Tensor, Tensor], Tensor], x: Tensor, step: int, level: Level) -> tuple[Tensor, Tensor]:

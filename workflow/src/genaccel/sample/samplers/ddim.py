@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from genaccel.med_ddpm.schedule import Schedule
-from genaccel.sample.samplers._levels import levels, predict
+from genaccel.sample.samplers._levels import check_eta, levels, predict
 from genaccel.sample.timesteps import timesteps
-from genaccel.spec import SpecError
 
 
 @torch.no_grad()
@@ -43,8 +42,7 @@ def ddim(
     Source: Song et al., Denoising Diffusion Implicit Models, ICLR 2021, eqs. 12 and 16, with the predicted clean
     volume clipped to [-1, 1] and the noise derived anew from it, so that the two stay consistent.
     """
-    if not 0 <= eta <= 1:
-        raise SpecError(f"sample.eta = {eta}; set sample.eta to 0 (deterministic) to 1 (ancestral)")
+    check_eta(eta)
     sequence = timesteps(schedule, steps)
     for step, (now, then) in zip(sequence, pairwise(levels(schedule, sequence)), strict=True):
         x0, direction = predict(denoise, x, step, now)
