@@ -156,7 +156,9 @@ def test_samplers_run_at_every_number_of_steps_and_ddpm_at_all_of_its_schedule()
     assert sample_runs(every, "med_ddpm") == [("ddim", 250)]
 
 
-@pytest.mark.parametrize(("sampler", "key"), [("ddim", "eta"), ("dpm_solver_pp", "eta"), ("ddpm", None), ("deis", "order")])
+@pytest.mark.parametrize(
+    ("sampler", "key"), [("ddim", "eta"), ("dpm_solver_pp", "eta"), ("ddpm", None), ("deis", "order")]
+)
 def test_eta_and_order_matter_only_to_samplers_that_take_them(sampler, key):
     before = sample_job(compose({"sample": {"samplers": ["ddim"], "steps": [5]}}), "med_ddpm", sampler, 5)
     for name, value in (("eta", 0.5), ("order", 1)):
