@@ -5,6 +5,7 @@ PROFILE ?= profiles/default
 CORES ?= all
 DEVICE ?=
 ARGS ?=
+JOBS ?= 2
 
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -42,8 +43,8 @@ figures: install ## Redraws the figures of the committed measurements into resul
 	@python -m snakemake reference --cores 1 --quiet rules
 	@ls -1 results/figures/*/*
 
-test: install ## The tests; ARGS=tests/train passes arguments on to pytest.
-	@python -m pytest $(ARGS)
+test: install ## The tests; ARGS=tests/train passes arguments on to pytest, JOBS=1 runs them one by one.
+	@python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: install ## Style of Python and Snakemake files, and Snakemake's own checks.
 	ruff check .
