@@ -24,5 +24,9 @@ include: "workflow/rules/figures.smk"
 rule all:
     default_target: True
     input:
+        # All that lasts, not the last stage alone: what a user deletes of it is made again.
+        rules.data.input,
+        rules.train.input,
+        rules.sample.input,
         rules.metrics.input,
         rules.figures.input,

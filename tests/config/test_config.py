@@ -11,6 +11,7 @@ import yaml
 
 from genaccel.config.compose import (
     Config,
+    check_files,
     check_splits,
     compose,
     conduct_job,
@@ -212,10 +213,47 @@ def test_an_empty_split_is_found_before_anything_runs(tmp_path, monkeypatch, raw
         check_splits(compose(raw))
 
 
-def test_weights_used_as_they_are_need_no_training_split():
-    check_splits(
-        compose({"data": {"simulated": {"split": {"train": 0, "test": 1}}}, "train": {"steps": 0, "weights": "w"}})
-    )
+def test_weights_used_as_they_are_need_no_training_split_but_for_the_segmenter():
+    raw = {"data": {"simulated": {"split": {"train": 0, "test": 1}}}, "train": {"steps": 0, "weights": "w"}}
+    with pytest.raises(SpecError, match=r"in the split `train`.*change metrics\.segmenter\.steps \(0 leaves"):
+        check_splits(compose(raw))
+    check_splits(compose(raw | {"metrics": {"segmenter": {"steps": 0}}}))
+
+
+def test_the_reference_of_the_distances_needs_subjects():
+    with pytest.raises(SpecError, match=r"in the split `validation`.*change metrics\.reference"):
+        check_splits(compose({"metrics": {"reference": "validation"}}))
+
+
+def test_ddpm_alone_asks_for_no_number_of_steps():
+    short = {"models": {"m": {"timesteps": 10}}}
+    assert sample_runs(compose(short | {"sample": {"samplers": ["ddpm"]}}), "m") == [("ddpm", 10)]
+    with pytest.raises(SpecError, match=r"sample\.steps: 20 exceeds the 10 steps"):
+        compose(short)
+
+
+@pytest.mark.parametrize("name", ["a=b", "a;b", "$x$", "<b>", "", "a b"])
+def test_a_mask_channel_has_a_plain_name(name):
+    with pytest.raises(SpecError, match=r"is no such text; use letters, digits, `_` and `-`"):
+        compose({"data": {"simulated": {"labels": {name: [1]}}}})
+
+
+def test_replaced_weights_train_anew_whatever_their_time_stamp(tmp_path):
+    weights = tmp_path / "w.pt"
+    raw = {"train": {"steps": 0, "weights": str(weights)}}
+    seen = set()
+    for content in (b"a" * 5_000_000, b"a" * 4_999_999 + b"b", b"a" * 5_000_001):
+        weights.write_bytes(content)
+        os.utime(weights, (0, 0))
+        seen.add(train_job(compose(raw), "med_ddpm").canonical())
+    assert len(seen) == 3
+
+
+def test_a_feature_networks_file_without_its_hash_is_shown_the_hash(tmp_path):
+    (tmp_path / "net.pth").write_bytes(b"x")
+    features = {"network": "medicalnet_10", "weights": str(tmp_path / "net.pth")}
+    with pytest.raises(SpecError, match=r"weights_sha256: not set; .*net\.pth has 2d711642b726b044"):
+        check_files(compose({"metrics": {"features": features}}))
 
 
 def test_a_missing_sample_table_says_how_to_make_one(tmp_path, monkeypatch):

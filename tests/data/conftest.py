@@ -106,9 +106,11 @@ class Study:
         path.write_text("".join("\t".join(line) + "\n" for line in lines))
         return path
 
-    def run(self, on_error: str = "stop", threads: int = 1, table: Path | None = None, **settings) -> Manifest:
+    def run(
+        self, on_error: str = "stop", threads: int = 1, table: Path | None = None, needed=(), **settings
+    ) -> Manifest:
         """Runs the stage in this process; what it wrote lies in ``out``."""
-        main(self.arguments(on_error, threads, table, **settings))
+        main([*self.arguments(on_error, threads, table, **settings), "--needed", *needed])
         return read_manifest(self.folder / "out" / "manifest.json")
 
     def arguments(self, on_error: str, threads: int = 1, table: Path | None = None, **settings) -> list[str]:

@@ -112,7 +112,7 @@ def test_when_no_subject_is_left_the_stage_stops(study):
 def test_a_split_that_skipping_empties_stops_the_stage(study, split, members):
     spoil(study, *members)
     with pytest.raises(InputFault) as raised:
-        study.run("skip")
+        study.run("skip", needed=["train", "test"])
     assert str(raised.value) == (
         f"the split `{split}` is empty, since all its subjects are left out: {', '.join(members)}.\n"
         "      Mend one of them, or give the split others: `data.<name>.split`, or the table's column `split`."
@@ -123,7 +123,7 @@ def test_a_split_that_skipping_empties_stops_the_stage(study, split, members):
 def test_an_emptied_split_that_no_stage_needs_is_only_said(study, capsys):
     study.rows["b"][3] = "validation"
     spoil(study, "b")
-    assert len(study.run("skip").subjects) == 3
+    assert len(study.run("skip", needed=["train", "test"]).subjects) == 3
     assert "data: the split `validation` is empty, since all its subjects are left out: b.\n" in capsys.readouterr().err
 
 

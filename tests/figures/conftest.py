@@ -101,7 +101,7 @@ def make_table(tmp_path):
     return make
 
 
-SAMPLING = {"sampler": "ddim", "steps": 25, "eta": 0.0, "split": "test", "size": "32x32x32"}
+SAMPLING = {"sampler": "ddim", "steps": 25, "split": "test", "size": "32x32x32"}
 
 
 @pytest.fixture(scope="session")

@@ -156,6 +156,27 @@ def test_a_deleted_figure_is_drawn_again_and_its_deleted_input_made_again(needed
     assert needed() == set()
 
 
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("data/simulated/manifest.json", "data_prepare"),
+        ("data/simulated/volumes", "data_prepare"),
+        ("train/tiny/weights.safetensors", "train_model"),
+        ("sample/tiny/ddim-3", "sample_volumes"),
+        ("metrics/tiny/ddim-3.csv", "metrics_score"),
+    ],
+)
+def test_whatever_lasts_is_made_again_where_it_was_deleted(needed, finished, path, rule):
+    path = finished / "results/tiny" / path
+    kept = path.with_name(f"kept-{path.name}")
+    path.rename(kept)
+    try:
+        assert rule in needed()
+    finally:
+        kept.rename(path)
+    assert needed() == set()
+
+
 def test_why_names_the_setting(finished, monkeypatch):
     monkeypatch.chdir(finished)
     Path("tests/config/why.yaml").write_text(yaml.safe_dump(changed(tiny(finished), "sample.eta", 0.5)))

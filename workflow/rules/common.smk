@@ -11,7 +11,15 @@ from snakemake.exceptions import WorkflowError
 
 from genaccel.code import CodeError
 from genaccel.code import code as code_hash
-from genaccel.config.compose import check_files, check_splits, compose, job, sample_runs, stage_settings
+from genaccel.config.compose import (
+    check_files,
+    check_splits,
+    compose,
+    job,
+    sample_runs,
+    splits_of_dataset,
+    stage_settings,
+)
 from genaccel.config.reading import read_yaml
 from genaccel.data.samples import read_samples
 from genaccel.sample.samplers import SAMPLERS

@@ -9,6 +9,7 @@ with config_errors():
 rule data:
     input:
         expand(f"{RESULTS}/data/{{dataset}}/manifest.json", dataset=DATASETS),
+        expand(f"{RESULTS}/data/{{dataset}}/volumes", dataset=DATASETS),
 
 
 rule data_simulate:
@@ -52,9 +53,12 @@ rule data_prepare:
     params:
         spec=spec("data"),
         code=code("genaccel.data"),
+        # Which splits later stages need decides nothing of what is made: not compared, since it takes `threads`.
+        needed=lambda wildcards, threads: splits_of_dataset(CONFIG, wildcards.dataset),
         samples=lambda wildcards, input: CONFIG.data[wildcards.dataset].samples or f"{input.simulated}/samples.tsv",
     message:
         "Preparing the subjects of {wildcards.dataset}"
     shell:
         "python -m genaccel.data --spec {params.spec:q} --code {params.code} --threads {threads}"
-        " --samples {params.samples:q} --manifest {output.manifest:q} --volumes {output.volumes:q} 2>&1 | tee {log:q}"
+        " --samples {params.samples:q} --manifest {output.manifest:q} --volumes {output.volumes:q}"
+        " --needed {params.needed} 2>&1 | tee {log:q}"

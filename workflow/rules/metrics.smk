@@ -1,6 +1,7 @@
 rule metrics:
     input:
         f"{RESULTS}/metrics/metrics.csv",
+        each_sample(f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.csv"),
 
 
 FEATURE_NETWORK = "genaccel.metrics.features." + CONFIG.metrics.features.network

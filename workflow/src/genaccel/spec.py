@@ -132,6 +132,11 @@ def _explain(error: ValidationError, cls: type[Spec], where: str) -> Iterator[st
         yield f"{key}: {_message(fault, _owner(cls, path))}" if key else _message(fault, cls)
 
 
+_PATTERNS = {
+    r"^[A-Za-z0-9_-]+$": "letters, digits, `_` and `-`",
+    r"^[0-9a-f]{64}$": "the 64 digits that `sha256sum` prints, in lower case",
+}
+
 _BRANCHES = {"int", "float", "str", "bool", "nullable"}
 
 
@@ -157,6 +162,10 @@ def _message(fault: Any, owner: type[Spec]) -> str:
         return f"{value!r} is text, not a number; YAML reads 1e-4 as text, so write 1.0e-4, and leave the quotes out"
     if kind == "tuple_type" and isinstance(value, (str, int, float)):
         return f"{value!r} is a single value where a list belongs; write [{value}]"
+    if kind == "string_pattern_mismatch":
+        return f"{value!r} is no such text; use {_PATTERNS.get(context['pattern'], context['pattern'])}"
+    if kind == "too_short":
+        return f"{value!r} is empty; name one at least"
     if kind == "missing":
         return "missing; give it a value"
     if kind == "literal_error":

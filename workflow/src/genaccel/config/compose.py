@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import field_validator, model_validator
 
+from genaccel.atomic import file_sha256
 from genaccel.data.samples import Sample, read_samples, read_table
 from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
 from genaccel.data.split import split_subjects
@@ -76,9 +77,10 @@ class Config(Spec):
             train = stage_settings(self, name, "train")
             sample = stage_settings(self, name, "sample")
             timesteps = self.models[name].timesteps
-            if sample.steps and max(sample.steps) > timesteps:
+            most = max(steps for _, steps in sample.runs(timesteps))
+            if most > timesteps:
                 raise ValueError(
-                    f"sample.steps: {max(sample.steps)} exceeds the {timesteps} steps of models.{name}.timesteps; "
+                    f"sample.steps: {most} exceeds the {timesteps} steps of models.{name}.timesteps; "
                     f"use at most {timesteps}"
                 )
             if train.steps == 0 and not train.weights:
@@ -159,6 +161,23 @@ def data_job(config: Config, dataset: str) -> DataJob:
     return DataJob(dataset=dataset, data=data, samples_sha256=content)
 
 
+def needed_splits(config: Config, model: str) -> dict[str, str]:
+    """The splits without which a model's jobs fail, each with the setting that asks for it."""
+    train, sample = (stage_settings(config, model, stage) for stage in ("train", "sample"))
+    needed = {config.metrics.reference or sample.split: "metrics.reference", sample.split: "sample.split"}
+    if config.metrics.segmenter.steps:
+        needed["train"] = "metrics.segmenter.steps (0 leaves mask adherence out)"
+    if train.steps:
+        needed["train"] = "train.steps"
+    return needed
+
+
+def splits_of_dataset(config: Config, dataset: str) -> list[str]:
+    """The splits of a data set that any of its models needs."""
+    models = [name for name, model in config.models.items() if model.data == dataset]
+    return sorted({split for model in models for split in needed_splits(config, model)})
+
+
 def check_splits(config: Config) -> None:
     """That every model has subjects to learn from and to sample, before anything runs.
 
@@ -173,12 +192,11 @@ def check_splits(config: Config) -> None:
             table = read_table(Path(data.samples), data.modalities)
             splits = {name: split for name, split in table.splits(data.split).items() if name not in table.missing}
         filled = set(splits.values())
-        train, sample = (stage_settings(config, model, stage) for stage in ("train", "sample"))
-        for split, needed in (("train", train.steps > 0), (sample.split, True)):
-            if needed and split not in filled:
+        for split, key in needed_splits(config, model).items():
+            if split not in filled:
                 raise SpecError(
                     f"data.{entry.data}.split: none of the {len(splits)} subjects is in the split `{split}`, which "
-                    f"models.{model} needs; raise its share, or set sample.split to another"
+                    f"models.{model} needs; raise its share, or change {key}"
                 )
 
 
@@ -195,6 +213,12 @@ def check_files(config: Config) -> None:
     for key, path in named.items():
         if path is not None and not Path(path).is_file():
             raise SpecError(f"{key}: there is no file {path}; correct the path, or leave it null")
+    features = config.metrics.features
+    if features.weights and not features.weights_sha256:
+        raise SpecError(
+            f"metrics.features.weights_sha256: not set; {features.weights} has {file_sha256(features.weights)}. Where "
+            "you trust this file, set it to that, so that all see volumes through one network"
+        )
 
 
 def _sizes(samples: Sequence[Sample]) -> bytes:
@@ -203,7 +227,22 @@ def _sizes(samples: Sequence[Sample]) -> bytes:
 
 
 def train_job(config: Config, model: str) -> TrainJob:
-    return TrainJob(device=config.device, model=medddpm(config, model), train=_part(config, model, TrainSpec))
+    train = _part(config, model, TrainSpec)
+    content = _fingerprint(Path(train.weights)) if train.weights else None
+    return TrainJob(device=config.device, model=medddpm(config, model), train=train, weights_fingerprint=content)
+
+
+def _fingerprint(path: Path) -> str | None:
+    """Of a file's size and three of its megabytes: tells a replaced file of weights, and even a large one at once."""
+    if not path.is_file():
+        return None
+    size, part = path.stat().st_size, 2**20
+    digest = hashlib.sha256(str(size).encode())
+    with open(path, "rb") as file:
+        for start in (0, size // 2, max(size - part, 0)):
+            file.seek(start)
+            digest.update(file.read(part))
+    return digest.hexdigest()[:16]
 
 
 def conduct_job(config: Config, model: str) -> Conduct:

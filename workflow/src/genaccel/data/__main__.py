@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--samples", type=Path, required=True, help="sample table (TSV)")
     parser.add_argument("--manifest", type=Path, required=True, help="JSON to write")
     parser.add_argument("--volumes", type=Path, required=True, help="folder of prepared volumes to write")
+    parser.add_argument("--needed", nargs="*", default=(), metavar="SPLIT", help="splits that must not end up empty")
     args = parser.parse_args(argv)
     job = DataJob.parse(args.spec)
     data = job.data
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         tasks = [(sample, splits[sample.subject], data, folder, relative) for sample in samples]
         subjects, faults = prepare_all(tasks, cpu_threads(args.threads))
         subjects = note_duplicates(subjects)
-        skipped = leave_out({**table.faults, **faults}, splits, data.on_error)
+        skipped = leave_out({**table.faults, **faults}, splits, data.on_error, args.needed)
     for subject in subjects:
         for warning in subject.warnings:
             print(f"data: {subject.subject}: {warning}", file=sys.stderr)

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from genaccel.data.faults import InputFault, lines, listing, plural
 from genaccel.data.manifest import Skipped
 from genaccel.data.split import SPLITS, Split
 
-# Their subjects are trained on and sampled; that nothing stands in them would show only hours later.
-NEEDED: tuple[Split, ...] = ("train", "test")
-
 
 def leave_out(
-    faults: Mapping[str, InputFault], splits: Mapping[str, Split], on_error: Literal["stop", "skip"]
+    faults: Mapping[str, InputFault],
+    splits: Mapping[str, Split],
+    on_error: Literal["stop", "skip"],
+    needed: Collection[str] = (),
 ) -> tuple[Skipped, ...]:
     """Decides on faulty subjects and says on stderr which are left out.
 
     Args:
         faults: by subject.
         splits: of all subjects, faulty ones included.
+        needed: splits that later stages need, which would find only hours later that nothing stands in them.
 
     Returns:
         Those that are left out, sorted by name.
 
     Raises:
         InputFault: to stop at them, naming all, since finding them one run at a time is dear; to skip them,
-            where no subject is left, or none of a split that is trained on or sampled.
+            where no subject is left, or none of a needed split.
     """
     if on_error == "stop":
         _stop(faults, len(splits))
@@ -39,7 +40,7 @@ def leave_out(
         print(f"data: leaves out {len(skipped)} of {plural(len(splits), 'subject')}", file=sys.stderr)
     if len(faults) == len(splits):
         raise _several(faults, len(splits), "Nothing is left to go on with: mend these files.")
-    _check_splits(faults, splits)
+    _check_splits(faults, splits, needed)
     return skipped
 
 
@@ -58,13 +59,13 @@ def _several(faults: Mapping[str, InputFault], total: int, remedy: str) -> Input
     return InputFault("\n      ".join([heading, *shown]), remedy)
 
 
-def _check_splits(faults: Mapping[str, InputFault], splits: Mapping[str, Split]) -> None:
+def _check_splits(faults: Mapping[str, InputFault], splits: Mapping[str, Split], needed: Collection[str]) -> None:
     for split in SPLITS:
         members = sorted(name for name in splits if splits[name] == split)
         if not members or not faults.keys() >= set(members):
             continue
         what = f"the split `{split}` is empty, since all its subjects are left out: {listing(members)}."
-        if split in NEEDED:
+        if split in needed:
             raise InputFault(
                 what, "Mend one of them, or give the split others: `data.<name>.split`, or the table's column `split`."
             )

@@ -11,6 +11,7 @@ from genaccel.spec import Spec, setting
 
 Label = Annotated[int, Field(ge=1)]
 Labels = Annotated[tuple[Label, ...], Field(min_length=1)]
+Channel = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 Modality = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 Side = Annotated[int, Field(ge=1)]
 Millimetres = Annotated[float, Field(gt=0)]
@@ -63,7 +64,7 @@ class DataSpec(Spec):
     modalities: tuple[Modality, ...] = setting(
         ("t1",), "image channels: columns of the sample table", example=("t2",), min_length=1
     )
-    labels: dict[str, Labels] = setting(
+    labels: dict[Channel, Labels] = setting(
         {"brain": (1,), "tumour": (2,)},
         "mask channel -> the labels that make it",
         example={"brain": [1, 2], "tumour": [2]},

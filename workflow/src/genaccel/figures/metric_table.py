@@ -27,8 +27,6 @@ REAL = {
     "real=train": "of each real training volume to the nearest other one, since there are no others",
 }
 
-HALVES = "floor: between two disjoint sets of all real volumes, as large as there are volumes for"
-
 
 class Key(NamedTuple):
     """What a line of the table is of; ``place`` is a region, a mask channel or a feature network."""
@@ -144,8 +142,6 @@ def _below(row: Any, digits: int, count: float, notes: Notes) -> list[str]:
     ]
     if beside and row.real_is:
         beside[-1] += f" {notes.mark(f'real: {REAL.get(row.real_is, row.real_is)}')}"
-    if beside and "floor=halves" in row.settings:
-        beside[0] += f" {notes.mark(HALVES)}"
     other = "" if math.isnan(row.n) or row.n == count else f"n = {row.n:.0f}"
     if other and SCORES[row.metric].of == "pair":
         other += " pair" if row.n == 1 else " pairs"

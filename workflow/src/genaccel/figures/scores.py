@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,11 +21,14 @@ class Score(NamedTuple):
         name: as figures write it.
         better: the direction that is better; ``as real``: the nearer to what real volumes have.
         of: a value a volume, a value a pair of volumes, or one value of the whole set.
+        least, most: what it can be; an interval of few volumes would go beyond.
     """
 
     name: str
     better: Literal["higher", "lower", "as real"]
     of: Literal["volume", "pair", "set"]
+    least: float = -math.inf
+    most: float = math.inf
 
     @property
     def label(self) -> str:
@@ -32,16 +36,16 @@ class Score(NamedTuple):
 
 
 SCORES = {
-    "ssim": Score("SSIM", "higher", "volume"),
-    "ms_ssim": Score("MS-SSIM", "higher", "volume"),
+    "ssim": Score("SSIM", "higher", "volume", -1, 1),
+    "ms_ssim": Score("MS-SSIM", "higher", "volume", 0, 1),
     "psnr": Score("PSNR", "higher", "volume"),
-    "mse": Score("MSE", "lower", "volume"),
-    "dice": Score("Dice", "higher", "volume"),
+    "mse": Score("MSE", "lower", "volume", 0),
+    "dice": Score("Dice", "higher", "volume", 0, 1),
     "fid": Score("FID-3D", "lower", "set"),
     "kid": Score("KID", "lower", "set"),
     "mmd": Score("MMD", "lower", "set"),
-    "ms_ssim_diversity": Score("MS-SSIM of pairs", "lower", "pair"),
-    "nearest_train": Score("Nearest train", "as real", "volume"),
+    "ms_ssim_diversity": Score("MS-SSIM of pairs", "lower", "pair", 0, 1),
+    "nearest_train": Score("Nearest train", "as real", "volume", 0),
 }
 """Scores by their metric, in the order of a table."""
 
@@ -74,5 +78,5 @@ def read_scores(path: Path) -> pandas.DataFrame:
 
 def sampling_name(sampler: str, eta: str, order: str) -> str:
     """``ddim``, and what else of its settings makes other volumes."""
-    noise = f", \N{GREEK SMALL LETTER ETA} {eta}" if eta not in ("", "0") else ""
+    noise = f", \N{GREEK SMALL LETTER ETA} {eta}" if eta else ""
     return sampler + noise + (f", order {order}" if order else "")

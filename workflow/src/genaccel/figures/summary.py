@@ -108,11 +108,11 @@ def _why_not_by_subject(cell: Cell, cells: Mapping[str, Sequence[Cell]]) -> str:
 
 def _interval(metric: str, cell: Cell, cells: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:
     if SCORES[metric].of == "pair":
-        return dict(zip(("low", "high"), of_pairs(cell.values.tolist()), strict=True))
+        return _within(metric, of_pairs(cell.values.tolist()))
     if SCORES[metric].of == "volume":
         if reason := _why_not_by_subject(cell, cells):
             return {"note": f"no interval: {reason}"}
-        return dict(zip(("low", "high"), of_mean(cell.values.tolist(), _repeats(cell)), strict=True))
+        return _within(metric, of_mean(cell.values.tolist(), _repeats(cell)))
     ends = [_companion(f"{metric}_{end}", cell, cells) for end in ("low", "high")]
     if None in ends:
         return {"note": "no interval was measured"}
@@ -120,6 +120,11 @@ def _interval(metric: str, cell: Cell, cells: Mapping[str, Sequence[Cell]]) -> d
         return {"note": f"no interval: {lacking[0]}"}
     low, high = (end.values.iloc[0] for end in ends)
     return {"low": low, "high": high}
+
+
+def _within(metric: str, ends: tuple[float, float]) -> dict[str, Any]:
+    low, high = ends
+    return {"low": max(low, SCORES[metric].least), "high": min(high, SCORES[metric].most)}
 
 
 def _beside(metric: str, cell: Cell, cells: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ def offset_noise(shape: torch.Size, offset: float, generator: torch.Generator) -
     takes the mean of x_t for the volume's from one that knows the volume's; sampling then keeps whatever brightness
     its first steps happen to give.
 
+    Sampling keeps to standard normal noise, whose offsets a network trained with this has seen among others.
+
     Source: Guttenberg, Diffusion with Offset Noise, CrossLabs, 2023.
     """
     noise = torch.randn(shape, generator=generator, device=generator.device)

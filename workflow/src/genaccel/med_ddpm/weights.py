@@ -87,11 +87,6 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     return _read_safetensors(Path(path))[1]
 
 
-def weights_offset_noise(path: str | os.PathLike[str]) -> float:
-    """The offset noise that a file's weights were trained with; 0 where it does not say, as for published ones."""
-    return float(read_metadata(path).get("offset_noise", 0.0)) if Path(path).suffix == ".safetensors" else 0.0
-
-
 def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     _check_file(path)
     try:

@@ -23,12 +23,15 @@ def load_segmenter(path: str | Path, device: torch.device) -> Segmenter | None:
 
 
 def dice(predicted: Tensor, target: Tensor) -> float:
-    """Overlap of two masks of one shape: twice the intersection over the sum of both; NaN where both are empty.
+    """Overlap of two masks of one shape: twice the intersection over the sum of both.
+
+    NaN where ``target`` is empty: it would only say whether anything at all was found.
 
     Source: Dice, Measures of the amount of ecologic association between species, Ecology 26(3), 1945.
     """
     predicted, target = predicted.bool(), target.bool()
     if predicted.shape != target.shape:
         raise ValueError(f"Dice compares masks of one shape, not {tuple(predicted.shape)} with {tuple(target.shape)}")
-    total = int(predicted.sum()) + int(target.sum())
-    return 2 * int((predicted & target).sum()) / total if total else float("nan")
+    if not target.any():
+        return float("nan")
+    return 2 * int((predicted & target).sum()) / (int(predicted.sum()) + int(target.sum()))

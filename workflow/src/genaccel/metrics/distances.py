@@ -59,8 +59,8 @@ def distance_results(
     """Four results a distance: value, both ends of the 95 % interval, and the real-against-real floor.
 
     A distance that there are too few volumes for is ``unsupported`` with the reason. All of one modality have the
-    same case, but that FID's says ``reliable=no`` where a set is smaller than the features' dimension, when it is
-    mostly bias, and MMD's its bandwidth.
+    same case, but that FID's says ``reliable=no`` where a set is of fewer subjects than the features have
+    dimensions, when it is mostly bias, and MMD's its bandwidth.
 
     Where the reference is the split whose masks were sampled, both sets are of the same subjects, and resemble each
     other more than sets of different ones, as those of the floor: FID and MMD may then read below it. KID leaves
@@ -85,12 +85,12 @@ def distance_results(
         "dimension": network.dimension,
         "reference": reference,
         "n_reference": int(chosen.sum()),
-        "floor": floor.source,
     }
     if min(n, chosen.sum()) < 2:
         reason = f"a distance needs two volumes a side at least; there are {n} synthetic and {chosen.sum()} real"
         return list(_unsupported(("fid", "kid", "mmd"), reason, cell, n, seed))
-    reliable = "yes" if min(n, chosen.sum()) >= network.dimension else "no"
+    # Samples of one mask resemble each other: independent are the masks.
+    reliable = "yes" if min(len(set(subjects)), chosen.sum()) >= network.dimension else "no"
     features = np.concatenate(checked_sets("FID", synthetic, real.features[modality]))
     _, numbers = np.unique([*subjects, *real.record.subjects], return_inverse=True)
     bandwidth = real.record.bandwidth[modality]
@@ -146,8 +146,7 @@ class Measure:
             yield _failed(f"{metric}_floor", self._floor.reason, n=n, **common)
         else:
             values = tuple(distance(n + draw.first, n + draw.second) for draw in self._floor.draws)
-            size = len(self._floor.draws[0].first)
-            yield Result(metric=f"{metric}_floor", values=values, n=size, **common)
+            yield Result(metric=f"{metric}_floor", values=values, n=n, **common)
 
 
 def _unsupported(metrics: Sequence[str], reason: str, case: Case, n: int, seed: int) -> Iterator[Result]:

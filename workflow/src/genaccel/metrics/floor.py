@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +18,33 @@ class Draw(NamedTuple):
 
 
 class Floor(NamedTuple):
-    """How real volumes can be compared with real ones.
+    """How real volumes can be compared with real ones at the same numbers.
 
     Attributes:
-        source: ``outside``: as many as there are synthetic volumes from outside the reference, against all of it;
-            ``halves``: two disjoint sets of all real volumes, each as large as they allow; ``none``.
         draws: seeded; they share volumes, so that their spread is less than that of new subjects.
-        reason: of ``none``.
+        reason: why there are none.
     """
 
-    source: Literal["outside", "halves", "none"]
     draws: tuple[Draw, ...]
     reason: str = ""
 
 
 def plan_floor(in_reference: NDArray[np.bool_], n: int, seed: int) -> Floor:
-    """Draws without replacement.
+    """As many real volumes as there are synthetic ones, from outside the reference, against all of it.
+
+    Of fewer there is none: FID grows as n falls, and a floor at another n would be above the distance it bounds.
 
     Args:
         in_reference: (N,), which of the real volumes are the reference.
         n: synthetic volumes.
-        seed: of the draws.
+        seed: of the draws, which are without replacement.
     """
     rng = np.random.default_rng(seed)
-    total, reference, outside = len(in_reference), np.flatnonzero(in_reference), np.flatnonzero(~in_reference)
+    reference, outside = np.flatnonzero(in_reference), np.flatnonzero(~in_reference)
     if n < 2 or len(reference) < 2:
-        return Floor("none", (), f"a set of one volume has no distance; {n} synthetic and {len(reference)} real")
-    if len(outside) >= n:
-        # All of them can be drawn in one way only.
-        count = DRAWS if len(outside) > n else 1
-        draws = (Draw(np.sort(rng.choice(outside, n, replace=False)), reference) for _ in range(count))
-        return Floor("outside", tuple(draws))
-    size = min(n, total // 2)
-    if size < 2:
-        return Floor("none", (), f"real against real needs four real volumes at least; there are {total}")
-    rest = min(len(reference), total - size)
-    orders = (rng.permutation(total) for _ in range(DRAWS))
-    return Floor("halves", tuple(Draw(np.sort(o[:size]), np.sort(o[size : size + rest])) for o in orders))
+        return Floor((), f"a set of one volume has no distance; {n} synthetic and {len(reference)} real")
+    if len(outside) < n:
+        return Floor((), f"real against real at n = {n} needs as many outside the reference; there are {len(outside)}")
+    # All of them can be drawn in one way only.
+    count = DRAWS if len(outside) > n else 1
+    return Floor(tuple(Draw(np.sort(rng.choice(outside, n, replace=False)), reference) for _ in range(count)))

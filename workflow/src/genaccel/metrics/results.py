@@ -40,7 +40,7 @@ def volume_results(
 
 
 def dice_results(metric: str, dice: Mapping[str, Sequence[float]], case: Case, seed: int) -> list[Result]:
-    """One result a mask channel, with a value an image; images in which neither mask has a voxel have none.
+    """One result a mask channel, with a value an image; images whose mask has no voxel of it have none.
 
     Args:
         metric: ``dice`` of synthetic volumes, or ``dice_real``.
@@ -49,7 +49,7 @@ def dice_results(metric: str, dice: Mapping[str, Sequence[float]], case: Case, s
     results = []
     for channel, values in dice.items():
         defined = [value for value in values if not math.isnan(value)]
-        reason = "" if defined else f"no voxel of {channel} in any of the {len(values)} masks, nor found in the images"
+        reason = "" if defined else f"no voxel of {channel} in any of the {len(values)} masks"
         results.append(_result(metric, defined, reason, case | {"channel": channel}, seed))
     return results
 

@@ -59,7 +59,7 @@ class MetricsSpec(Spec):
     ssim_window: int = setting(
         7, "side of SSIM's Gaussian window in voxels; odd, at most the volume's shortest side", example=5, ge=3
     )
-    ssim_sigma: float = setting(1.5, "standard deviation of that window in voxels", example=1.0, gt=0)
+    ssim_sigma: float = setting(1.5, "standard deviation of that window in voxels", example=1.0, ge=0.3)
     features: FeatureSpec = setting(
         FeatureSpec(),
         "feature network of FID-3D, KID and MMD",

@@ -49,7 +49,7 @@ def find_device(name: str) -> KnownDevice:
         if known.lower() == name.lower():
             return device
     raise SpecError(
-        f"--device {name} is unknown; {nearest(name, devices)} A row in workflow/resources/devices.csv adds a device"
+        f"--device {name} is unknown; {nearest(name, devices)} (a row in workflow/resources/devices.csv adds one)"
     )
 
 

@@ -20,7 +20,7 @@ from genaccel.device import Device, open_device
 from genaccel.med_ddpm.layout import encode_condition, from_model
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
-from genaccel.med_ddpm.weights import load_weights, weights_offset_noise
+from genaccel.med_ddpm.weights import load_weights
 from genaccel.sample.denoise import denoiser
 from genaccel.sample.noise import VolumeNoise, volume_seed
 from genaccel.sample.samplers import SAMPLERS
@@ -51,7 +51,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             "steps": job.steps,
             "eta": options.get("eta"),
             "order": options.get("order"),
-            "offset_noise": weights_offset_noise(args.weights),
             "split": job.sample.split,
             "device": device.name,
             "spec_sha256": job.sha256(),
@@ -90,7 +89,7 @@ def _sample(
     with tqdm(total=evaluations, unit="step", desc="sample", mininterval=1, file=sys.stdout, ncols=100) as progress:
         for batch in _batches(todo, job.sample.batch):
             seeds = [volume_seed(job.sample.seed, s.subject, k) for s, k in batch]
-            noise = VolumeNoise(seeds, shape, device.torch, record["offset_noise"])
+            noise = VolumeNoise(seeds, shape, device.torch)
             condition = torch.stack([_condition(manifest_path, s, manifest, job) for s, _ in batch]).to(device.torch)
             denoise = denoiser(model, condition, device, job.sample.precision, progress.update)
             images = sampler(denoise=denoise, x=noise(), schedule=schedule, noise=noise, **options).cpu()

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from genaccel.med_ddpm.offset import offset_noise
 from genaccel.seeds import derive_seed
 
 
 class VolumeNoise:
-    """Noise for a batch, distributed as the network was trained on it; each volume from a generator of its own.
+    """Standard normal noise for a batch, each volume from a generator of its own.
 
     The generators run on the host: its numbers are the same on every accelerator, so volumes of two devices
     differ by arithmetic alone.
@@ -21,17 +20,15 @@ class VolumeNoise:
         seeds: one a volume, as ``volume_seed`` gives them.
         shape: of one volume, (C, D, H, W).
         device: where the noise goes.
-        offset: of ``med_ddpm.offset.offset_noise``; 0 is standard normal.
     """
 
-    def __init__(self, seeds: Sequence[int], shape: Sequence[int], device: torch.device, offset: float = 0.0) -> None:
-        self.shape, self.device, self.offset = torch.Size(shape), device, offset
+    def __init__(self, seeds: Sequence[int], shape: Sequence[int], device: torch.device) -> None:
+        self.shape, self.device = tuple(shape), device
         self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def __call__(self) -> Tensor:
         """(B, C, D, H, W), fresh at every call."""
-        noises = [offset_noise(self.shape, self.offset, generator) for generator in self._generators]
-        return torch.stack(noises).to(self.device)
+        return torch.stack([torch.randn(self.shape, generator=g) for g in self._generators]).to(self.device)
 
 
 def volume_seed(seed: int, subject: str, sample: int) -> int:

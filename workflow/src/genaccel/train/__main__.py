@@ -21,7 +21,7 @@ from genaccel.measurement import Result, Run, write_run
 from genaccel.med_ddpm.memory import training_memory
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
-from genaccel.med_ddpm.weights import load_weights, save_weights, weights_offset_noise
+from genaccel.med_ddpm.weights import load_weights, save_weights
 from genaccel.provenance import provenance
 from genaccel.spec import SpecError
 from genaccel.train.checkpoint import Checkpoints, parts_of_key
@@ -194,25 +194,13 @@ def _write(
     save_weights(
         args.weights,
         training.ema.weights,
-        {
-            "spec_sha256": run.spec_sha256,
-            "steps": training.step_number,
-            "timesteps": job.model.timesteps,
-            "offset_noise": _offset_noise(job),
-        },
+        {"spec_sha256": run.spec_sha256, "steps": training.step_number, "timesteps": job.model.timesteps},
     )
     print(f"train: wrote {args.weights}")
 
 
 def _workload(job: TrainJob, manifest: str) -> dict:
     return job.model_dump(mode="json", exclude={"device"}) | {"manifest_sha256": file_sha256(manifest)}
-
-
-def _offset_noise(job: TrainJob) -> float:
-    """What the weights were trained with, which sampling repeats."""
-    if job.train.steps:
-        return job.train.offset_noise
-    return weights_offset_noise(job.train.weights)
 
 
 def _results(training: Training, job: TrainJob, device: Device, seconds: float):

@@ -73,3 +73,4 @@ class TrainJob(Spec):
     device: str
     model: MedDDPMSpec
     train: TrainSpec
+    weights_fingerprint: str | None = None

@@ -131,14 +131,16 @@ def _read(path: Path) -> Mapping[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     # Damaged pickles raise nearly any exception.
     except Exception as error:
-        line = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        kind = type(error).__name__
         raise SpecError(
-            f"{path} (metrics.features.weights) is no PyTorch file of tensors alone ({line}); fetch it again "
+            f"{path} (metrics.features.weights) is no PyTorch file of tensors alone ({kind}); fetch it again "
             f"from {SOURCE}"
         ) from None
     if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
         content = content["state_dict"]
-    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
+    if not isinstance(content, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
+    ):
         raise SpecError(
             f"{path} (metrics.features.weights) holds no state dict of tensors, bare or under `state_dict`; fetch "
             f"MedicalNet's file from {SOURCE}"
