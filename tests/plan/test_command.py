@@ -104,6 +104,13 @@ def test_what_fits_on_the_device_asked_for_exits_zero_and_shows_that_device_alon
     assert "A100" not in output
 
 
+def test_a_job_that_takes_longer_than_its_time_limit_is_named(plan):
+    _, output, _ = plan("--config", "config/paper.yaml", "--device", "h200-141")
+    assert re.search(r"train_model model=brats takes \S+ h, with a time limit of 24 h: raise that", output)
+    _, output, _ = plan("--config", "config/h200.yaml", "--device", "h200-141")
+    assert "time limit of" not in output
+
+
 def test_what_fits_nowhere_is_an_error(plan, config):
     status, _, error = plan("--config", config("h200", train={"batch": 4096}))
     assert status == 1

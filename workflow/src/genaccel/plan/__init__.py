@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from genaccel.config.compose import check_splits, compose, data_job
+from genaccel.config.compose import check_files, check_splits, compose, data_job
 from genaccel.config.reading import read_yaml
 from genaccel.plan.dag import needed_jobs
 from genaccel.plan.devices import find_device, known_devices, local_device
 from genaccel.plan.disk import data_sets
-from genaccel.plan.report import Plan, devices_table, faults, jobs_table, memory_table, notes
+from genaccel.plan.report import Plan, devices_table, faults, jobs_table, memory_table, notes, too_long
 from genaccel.spec import SpecError
 
 
@@ -27,6 +27,7 @@ def print_plan(config_path: str, device: str | None = None) -> None:
     for name in config.data:
         data_job(config, name)  # says what to do where there is no sample table
     check_splits(config)
+    check_files(config)
     plan = Plan(config, needed_jobs(config_path), data_sets(config), [chosen] if chosen else everywhere)
     print(f"Plan of study `{config.study}` ({config_path}). Nothing has been run or submitted.\n")
     if not plan.jobs:
@@ -37,6 +38,6 @@ def print_plan(config_path: str, device: str | None = None) -> None:
         return
     print(f"\nPredicted peak memory of one device\n\n{memory_table(plan)}")
     print(f"\nWhat fits, and device hours\n\n{devices_table(plan)}\n")
-    print("\n".join(notes(plan)), flush=True)
+    print("\n".join([*too_long(plan), *notes(plan)]), flush=True)
     if found := faults(plan):
         raise SpecError("\n".join(found))

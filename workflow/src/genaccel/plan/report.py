@@ -124,6 +124,20 @@ def _total(demand: Demand, device: KnownDevice) -> Estimate | None:
     return one.times(demand.steps * demand.devices) if one else None
 
 
+def too_long(plan: Plan) -> Iterator[str]:
+    """Jobs that their rule's time limit would end, on the one device that is asked for."""
+    if len(plan.devices) > 1:
+        return
+    limits = {str(job): job.runtime_min for job in plan.jobs}
+    for d in plan.demands[plan.devices[0].name]:
+        total, limit = _total(d, plan.devices[0]), limits.get(d.job, 0)
+        if total and limit and total.high / d.devices > limit * 60:
+            yield (
+                f"{d.job} takes {hours(total.times(1 / d.devices))}, with a time limit of {minutes(limit)}: raise that "
+                f"(--set-resources {d.rule}:runtime=MINUTES), or run again to go on where it was ended."
+            )
+
+
 def notes(plan: Plan) -> Iterator[str]:
     """What the numbers leave out."""
     yield "Memory is that of PyTorch's allocator; 0.6 GiB for the device's context come on top. `tight` is within 5 %."
