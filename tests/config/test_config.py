@@ -221,7 +221,7 @@ def test_weights_used_as_they_are_need_no_training_split_but_for_the_segmenter()
 
 
 def test_the_reference_of_the_distances_needs_subjects():
-    with pytest.raises(SpecError, match=r"in the split `validation`.*change metrics\.reference"):
+    with pytest.raises(SpecError, match=r"in the split `validation`.*column `split`, or change metrics\.reference"):
         check_splits(compose({"metrics": {"reference": "validation"}}))
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from genaccel.data.__main__ import main
 from genaccel.data.faults import InputFault
+from genaccel.data.faulty import SKIP
 from genaccel.data.manifest import Manifest, read_manifest
 from genaccel.data.spec import DataJob, DataSpec
 
@@ -147,7 +148,7 @@ def refused(study, capsys) -> Callable[..., None]:
     def check(what: str, remedy: str, **settings) -> None:
         with pytest.raises(InputFault) as raised:
             study.run(**settings)
-        assert f"data: {raised.value}" == f"data: b {what}\n      {remedy}"
+        assert f"data: {raised.value}" == f"data: b {what}\n      {remedy} {SKIP}"
         assert not (study.folder / "out" / "manifest.json").exists()
         manifest = study.run("skip", **settings)
         assert [(entry.subject, entry.reason) for entry in manifest.skipped] == [("b", f"{what} {remedy}")]

@@ -12,6 +12,7 @@ import pytest
 
 from genaccel.data import pool, prepare
 from genaccel.data.faults import InputFault
+from genaccel.data.faulty import SKIP
 from genaccel.data.samples import read_samples
 
 
@@ -90,7 +91,7 @@ def test_several_faults_stop_with_all_of_them(study):
         "2 of 4 subjects cannot be used:\n"
         f"      b {CONSTANT}\n      {REMEDY}\n"
         f"      d {CONSTANT}\n      {REMEDY}\n"
-        "      Mend these files, take the subjects out of the sample table, or set `data.<name>.on_error: skip`."
+        f"      Mend these files, or take the subjects out of the sample table. {SKIP}"
     )
 
 

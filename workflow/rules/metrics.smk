@@ -4,7 +4,7 @@ rule metrics:
         each_sample(f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.csv"),
 
 
-FEATURE_NETWORK = "genaccel.metrics.features." + CONFIG.metrics.features.network
+FEATURE_NETWORK = f"genaccel.metrics.features.{CONFIG.metrics.features.network}"
 
 
 rule metrics_real:

@@ -196,7 +196,7 @@ def check_splits(config: Config) -> None:
             if split not in filled:
                 raise SpecError(
                     f"data.{entry.data}.split: none of the {len(splits)} subjects is in the split `{split}`, which "
-                    f"models.{model} needs; raise its share, or change {key}"
+                    f"models.{model} needs; raise its share, fill the table's column `split`, or change {key}"
                 )
 
 

@@ -10,6 +10,8 @@ from genaccel.data.faults import InputFault, lines, listing, plural
 from genaccel.data.manifest import Skipped
 from genaccel.data.split import SPLITS, Split
 
+SKIP = "Or set `data.<name>.on_error: skip`, which goes on without."
+
 
 def leave_out(
     faults: Mapping[str, InputFault],
@@ -45,12 +47,13 @@ def leave_out(
 
 
 def _stop(faults: Mapping[str, InputFault], total: int) -> None:
+    # Where none would be left, skipping is no way out.
+    skip = f" {SKIP}" if len(faults) < total else ""
     if len(faults) == 1:
         ((name, fault),) = faults.items()
-        raise fault.of(name)
+        raise InputFault(fault.of(name).what, fault.remedy + skip)
     if faults:
-        remedy = "Mend these files, take the subjects out of the sample table, or set `data.<name>.on_error: skip`."
-        raise _several(faults, total, remedy)
+        raise _several(faults, total, f"Mend these files, or take the subjects out of the sample table.{skip}")
 
 
 def _several(faults: Mapping[str, InputFault], total: int, remedy: str) -> InputFault:
