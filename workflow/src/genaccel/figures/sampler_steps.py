@@ -203,11 +203,11 @@ def _legend(figure: Figure, shown: pandas.DataFrame, names: Sequence[str]) -> No
     handles: list[Line2D | Patch] = []
     for name in names:
         ink, marker = _look(name, names)
-        style, label = ("--", f"{name}: every step, 95 % interval") if name.startswith(REFERENCE) else ("-", name)
+        style, label = ("--", f"{name}: every step") if name.startswith(REFERENCE) else ("-", name)
         line = {"color": ink, "marker": marker, "markersize": 5, "linewidth": 1.2, "linestyle": style}
         handles.append(Line2D([], [], label=label, **line))
     if shown["floor"].notna().any():
-        handles.append(Patch(label="real against real (floor)", **FLOOR))
+        handles.append(Patch(label="real against real", **FLOOR))
     width, height = figure.get_size_inches()
     figure.legend(
         handles=handles,
@@ -221,7 +221,7 @@ def _legend(figure: Figure, shown: pandas.DataFrame, names: Sequence[str]) -> No
 
 
 def _notes(shown: pandas.DataFrame) -> list[tuple[str, str]]:
-    notes = [("Bars: 95 % intervals (of SSIM: of the mean over subjects).", MUTED)]
+    notes = [("Bars and the grey band: 95 % intervals (of SSIM: of the mean over subjects).", MUTED)]
     reasons = shown.loc[(shown["status"] == "ok") & (shown["warning"] != ""), "warning"].unique()
     lacking = shown.loc[(shown["status"] == "ok") & (shown["note"] != ""), "note"].unique()
     notes += [(note[0].upper() + note[1:] + ".", MUTED) for note in lacking[:2]]
