@@ -44,7 +44,7 @@ figures: install ## Redraws the figures of the committed measurements into resul
 	@ls -1 results/figures/*/*
 
 test: install ## The tests; ARGS=tests/train passes arguments on to pytest, JOBS=1 runs them one by one.
-	@python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: install ## Style of Python and Snakemake files, and Snakemake's own checks.
 	ruff check .

@@ -12,16 +12,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests share a process where several run (``-n 2 --dist loadgroup``): those that share a costly fixture."""
-    for item in items:
-        path = item.path.relative_to(ROOT / "tests")
-        # The tests of the workflow share a finished study; those of real data make studies of their own.
-        together = path.parts[0] == "workflow" and path.name != "test_real_data.py"
-        item.add_marker(pytest.mark.xdist_group("workflow" if together else str(path)))
-
-
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's folder."""
