@@ -76,7 +76,7 @@ def test_a_key_reruns_what_the_documentation_says(needed, finished, path, other)
         Path("weights.pt").touch()
         other = "weights.pt"
     if path == "metrics.features":
-        Path(other.weights).touch()
+        Path(other["weights"]).touch()
     if path.endswith("samples"):
         other = _table(finished)
     assert needed(changed(full, path, other)) == reruns(full, path, other)
