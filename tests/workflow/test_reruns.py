@@ -181,7 +181,7 @@ def test_why_names_the_setting(finished, monkeypatch):
     monkeypatch.chdir(finished)
     Path("tests/config/why.yaml").write_text(yaml.safe_dump(changed(tiny(finished), "sample.eta", 0.5)))
     found = dict(reasons("tests/config/why.yaml"))
-    assert found["sample_volumes model=tiny sampler=ddim steps=3"] == ["sample.eta: 0.0 -> 0.5"]
+    assert found["sample_volumes model=tiny sampler=ddim steps=3"] == ["sample.eta: 1.0 -> 0.5"]
     assert found["metrics_score model=tiny sampler=ddim steps=3"] == ["reads what another job above makes anew"]
     assert "train_model model=tiny" not in found
 
