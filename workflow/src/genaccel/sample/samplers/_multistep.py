@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import numpy as np
 from torch import Tensor
 
 from genaccel.med_ddpm.schedule import Schedule
@@ -16,6 +17,9 @@ MAX_ORDER = 4
 
 FARTHEST = 2.0
 """A step longer than this many times the one before it starts a new history."""
+
+# For deis' weight, whose pole, angle pi / 2, lies near the end of long steps: 1e-12 over all but the first step.
+_POINTS, _GAUSS = np.polynomial.legendre.leggauss(64)
 
 Weights = Callable[[Sequence[Level], Level], list[float]]
 
@@ -67,6 +71,23 @@ def multistep(
         for share, (_, earlier) in zip(shares[1:], past[1:], strict=True):
             x = x + share * (earlier - noise)
     return x.clamp(-1, 1)
+
+
+def integrals(past: Sequence[Level], then: Level, weight: Callable[[float], float] = lambda angle: 1.0) -> list[float]:
+    """Of each level's polynomial, times a weight, over the angles of the next step.
+
+    Args:
+        past: levels of the predictions, newest first; the step starts at the first one.
+        then: where it ends.
+        weight: of an angle.
+    """
+    nodes = [level.angle for level in past]
+    half = (then.angle - nodes[0]) / 2
+    sums = np.zeros(len(nodes))
+    for point, gauss in zip(_POINTS, _GAUSS, strict=True):
+        angle = nodes[0] + half * (1 + point)
+        sums += np.array(lagrange(nodes, angle)) * (gauss * half * weight(angle))
+    return sums.tolist()
 
 
 def lagrange(nodes: Sequence[float], at: float) -> list[float]:

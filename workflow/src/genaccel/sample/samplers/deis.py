@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.sample.samplers._levels import Level
-from genaccel.sample.samplers._multistep import lagrange, multistep
-
-# Enough for 1e-12 over the longest step that is not the first: the integrand's pole, angle pi / 2, lies near its end.
-_POINTS, _GAUSS = np.polynomial.legendre.leggauss(64)
+from genaccel.sample.samplers._multistep import integrals, multistep
 
 
 @torch.no_grad()
@@ -56,10 +52,4 @@ def exponential_weights(past: Sequence[Level], then: Level) -> list[float]:
         past: levels of the predictions, newest first; steps start at the first one.
         then: where the step ends.
     """
-    nodes = [level.angle for level in past]
-    half = (then.angle - nodes[0]) / 2
-    integrals = np.zeros(len(nodes))
-    for point, gauss in zip(_POINTS, _GAUSS, strict=True):
-        angle = nodes[0] + half * (1 + point)
-        integrals += np.array(lagrange(nodes, angle)) * (gauss * half / math.cos(angle) ** 2)
-    return [then.signal * float(integral) for integral in integrals]
+    return [then.signal * integral for integral in integrals(past, then, lambda angle: 1 / math.cos(angle) ** 2)]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.sample.samplers._levels import Level
-from genaccel.sample.samplers._multistep import MAX_ORDER, lagrange, multistep
-
-# Exact for the polynomials of degree 3 and below.
-_POINTS, _GAUSS = np.polynomial.legendre.leggauss(MAX_ORDER)
+from genaccel.sample.samplers._multistep import integrals, multistep
 
 
 @torch.no_grad()
@@ -59,10 +55,6 @@ def mean_weights(past: Sequence[Level], then: Level) -> list[float]:
         past: levels of the predictions, newest first; steps start at the first one.
         then: where the step ends.
     """
-    nodes = [level.angle for level in past]
-    half = (then.angle - nodes[0]) / 2
-    means = np.zeros(len(nodes))
-    for point, gauss in zip(_POINTS, _GAUSS, strict=True):
-        means += np.array(lagrange(nodes, nodes[0] + half * (1 + point))) * gauss / 2
     transfer = then.noise - then.signal * past[0].noise / past[0].signal
-    return [transfer * float(mean) for mean in means]
+    length = then.angle - past[0].angle
+    return [transfer * integral / length for integral in integrals(past, then)]
