@@ -117,17 +117,17 @@ def data_source(dataset):
     return {"files": [str(path) for s in samples for path in s.files.values()]}
 
 
+def of_dataset(output, model):
+    """An output of the data set that a model learns from."""
+    return output.format(dataset=CONFIG.models[model].data)
+
+
 def manifest_of(model):
-    return rules.data_prepare.output.manifest.format(dataset=CONFIG.models[model].data)
+    return of_dataset(rules.data_prepare.output.manifest, model)
 
 
 def volumes_of(model):
-    return rules.data_prepare.output.volumes.format(dataset=CONFIG.models[model].data)
-
-
-def of_dataset(rule, model):
-    """What a rule makes of the data set that a model learns from."""
-    return rule.output[0].format(dataset=CONFIG.models[model].data)
+    return of_dataset(rules.data_prepare.output.volumes, model)
 
 
 def gpus(stage, model=None):

@@ -67,8 +67,8 @@ rule metrics_score:
         manifest=lambda wildcards: manifest_of(wildcards.model),
         volumes=lambda wildcards: volumes_of(wildcards.model),
         samples=rules.sample_volumes.output[0],
-        real=lambda wildcards: of_dataset(rules.metrics_real, wildcards.model),
-        segmenter=lambda wildcards: of_dataset(rules.metrics_segmenter, wildcards.model),
+        real=lambda wildcards: of_dataset(rules.metrics_real.output[0], wildcards.model),
+        segmenter=lambda wildcards: of_dataset(rules.metrics_segmenter.output[0], wildcards.model),
         network=CONFIG.metrics.features.weights or [],
     output:
         run=f"{RESULTS}/metrics/{{model}}/{{sampler}}-{{steps}}.json",
