@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from genaccel.code import ROOT, module_hashes
 from genaccel.config.compose import compose
 from genaccel.config.reading import read_yaml
-from genaccel.spec import SpecError
+from genaccel.dry_run import describe_needed
 
 RECORDS = Path(".snakemake/genaccel/code")
 """Where ``record_code`` keeps which modules a hash stood for."""
@@ -48,32 +46,12 @@ def reasons(config: str) -> list[tuple[str, list[str]]]:
     Raises:
         SpecError: Snakemake found a fault in the study; holds what it said.
     """
-    said = io.StringIO()
-    try:
-        # A dry run prints its whole plan, whatever it is told about being quiet.
-        with redirect_stderr(said), redirect_stdout(said):
-            return list(_dry_run(config))
-    except Exception as error:
-        raise SpecError(f"{error}\n{said.getvalue()}".strip()) from None
+    return describe_needed(config, _job)
 
 
-def _dry_run(config: str) -> Iterator[tuple[str, list[str]]]:
-    from snakemake.api import ConfigSettings, DAGSettings, OutputSettings, ResourceSettings, SnakemakeApi
-
-    with SnakemakeApi(OutputSettings(dryrun=True)) as api:
-        workflow = api.workflow(
-            resource_settings=ResourceSettings(cores=1),
-            config_settings=ConfigSettings(configfiles=[Path(config)]),
-            snakefile=Path("Snakefile"),
-        )
-        workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
-        # The one private attribute that tells which jobs a dry run found.
-        dag = workflow._workflow.dag
-        needed = {job for job in dag.needrun_jobs(exclude_finished=False) if not job.rule.norun}
-        for level in dag.toposorted():
-            for job in sorted(needed & set(level), key=lambda job: (job.rule.name, sorted(job.wildcards_dict.items()))):
-                name = job.rule.name + "".join(f" {key}={value}" for key, value in sorted(job.wildcards_dict.items()))
-                yield name, list(_explain(dag.reason(job)))
+def _job(dag: Any, job: Any) -> tuple[str, list[str]]:
+    name = job.rule.name + "".join(f" {key}={value}" for key, value in sorted(job.wildcards_dict.items()))
+    return name, list(_explain(dag.reason(job)))
 
 
 def _explain(reason: Any) -> Iterator[str]:
