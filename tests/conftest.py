@@ -11,6 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+# Threads that wait for others spin by default, which on cores that several tests share takes more CPU time than the
+# work. Set before anything imports torch, and inherited by what tests start.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:

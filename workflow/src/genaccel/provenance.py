@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -20,13 +21,13 @@ PACKAGES = ("torch", "numpy", "monai", "nibabel", "scipy", "snakemake", "triton"
 SLURM = ("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "SLURM_JOB_NODELIST", "SLURM_CLUSTER_NAME")
 
 
-def provenance(device: Device, code: str, *, precision: dict[str, str], **parallelism: Any) -> dict[str, Any]:
+def provenance(device: Device, code: str, *, precision: dict[str, Any], **parallelism: Any) -> dict[str, Any]:
     """All that tells two measurements of one workload apart.
 
     Args:
         device: the opened device.
         code: the rule's ``params.code``.
-        precision: the effective state that ``Device.set_precision`` read back.
+        precision: the effective state that ``Device.apply`` read back.
         parallelism: processes, micro-batch, and the like.
     """
     versions = {}
@@ -53,6 +54,7 @@ def provenance(device: Device, code: str, *, precision: dict[str, str], **parall
     }
 
 
+@functools.cache
 def _environment_sha256() -> str:
     """Hash over name and version of everything installed: two runs with one hash had the same software."""
     installed = sorted(f"{d.metadata['Name']}=={d.version}".lower() for d in metadata.distributions())
