@@ -11,7 +11,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint run figures plan why config clean
+.PHONY: help install demo test lint run speed figures plan why config clean
 
 help: ## Lists these targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -32,6 +32,11 @@ demo: install ## Simulated MRI to trained model, scored samples, figures and a r
 
 run: install ## The same for your study: make run CONFIG=config/mine.yaml
 	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores $(CORES) -- $(ARGS)
+
+speed: install ## Measures every variant on this machine's GPU; its rows beside the committed ones: results/speed/optimize/beside.csv.
+	@genaccel run --config config/speed.yaml --profile $(PROFILE) --cores $(CORES) -- optimize $(ARGS)
+	@python -m genaccel.table --out results/speed/optimize/beside.csv results/speed/optimize/*/*.json \
+	    $(wildcard results/reference/*/runs/optimize-*.json)
 
 plan: install ## Jobs, disk, device memory and hours before you submit: make plan CONFIG=... DEVICE=A100-40 (or none)
 	@genaccel plan --config $(CONFIG) $(if $(DEVICE),--device $(DEVICE))

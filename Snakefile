@@ -18,6 +18,8 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/sample.smk"
 include: "workflow/rules/metrics.smk"
+include: "workflow/rules/optimize.smk"
+include: "workflow/rules/profile.smk"
 include: "workflow/rules/figures.smk"
 
 
@@ -29,4 +31,6 @@ rule all:
         rules.train.input,
         rules.sample.input,
         rules.metrics.input,
+        rules.optimize.input,
+        rules.profile.input,
         rules.figures.input,

@@ -8,13 +8,14 @@ import pytest
 
 from genaccel.device import open_device
 from genaccel.provenance import provenance
+from genaccel.variant import STRICT
 
 
 @pytest.fixture
 def record(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     device = open_device("cpu", threads=1)
-    return provenance(device, "genaccel.train@1", precision=device.set_precision("fp32"), processes=1, micro_batch=2)
+    return provenance(device, "genaccel.train@1", precision=device.apply(STRICT), processes=1, micro_batch=2)
 
 
 def test_it_names_code_software_device_precision_and_job(record):

@@ -13,6 +13,7 @@ from genaccel.config.compose import (
     Config,
     check_files,
     check_splits,
+    comparisons,
     compose,
     conduct_job,
     data_job,
@@ -41,7 +42,31 @@ def model(**settings):
             "train.learning_rate: '1e-4' is text, not a number; YAML reads 1e-4 as text",
         ),
         ({"train": {"steps": -1}}, "train.steps: input should be greater than or equal to 0, not -1"),
-        ({"train": {"precision": "tf23"}}, "train.precision: unknown value 'tf23'; did you mean `tf32`?"),
+        ({"train": {"variant": "tf23"}}, "train.variant: unknown variant 'tf23'; did you mean `tf32`?"),
+        ({"sample": {"variants": ["fats"]}}, "sample.variants: unknown variant 'fats'; did you mean `fast`?"),
+        ({"sample": {"variants": ["bf16", "bf16"]}}, "names a variant twice"),
+        ({"sample": {"variants_of": {"ddmp": ["fast"]}}}, "unknown sampler 'ddmp'; did you mean `ddpm`?"),
+        ({"sample": {"variants_of": {"dpm_solver_pp": []}}}, "variants_of leaves no run over"),
+        (
+            {"variants": {"mine": {"like": "fast", "kernel": "stock"}}},
+            "variants.mine.kernel: unknown key; did you",
+        ),
+        ({"variants": {"mine": {"matmul": "ieee"}}}, "variants.mine.convolution: missing; give it a value"),
+        ({"variants": {"mine": {"like": "fats"}}}, "variants.mine.like: unknown variant 'fats'; did you mean `fast`?"),
+        ({"variants": {"fast": {"like": "tf32"}}}, "variants.fast: this name ships with genaccel"),
+        (
+            {"variants": {"mine": {"like": "bf16", "grad_scaler": True}}},
+            "variants.mine: grad_scaler with autocast",
+        ),
+        ({"metrics": {"baselines": [{"variant": "fp32"}]}}, "metrics.baselines.0.variant: unknown variant 'fp32'"),
+        (
+            {"train": {"variant": "fast", "processes": 2}},
+            "train.processes: training with fused kernels needs 1, not 2; change it, or train with a variant with",
+        ),
+        (
+            {"variants": {"mine": {"like": "bf16", "cuda_graphs": True}}, "train": {"variant": "mine"}},
+            "train.variant: mine records CUDA graphs of PyTorch's own kernels, which only sampling and measuring do",
+        ),
         ({"train": {"steps": 0}}, "train.steps: 0 leaves models.med_ddpm untrained"),
         ({"sample": {"samplers": ["dddim"]}}, "sample.samplers: unknown sampler 'dddim'; did you mean `ddim`?"),
         ({"sample": {"samplers": ["ddim", "ddim"]}}, "names a sampler twice"),
@@ -126,6 +151,10 @@ def test_the_papers_models_are_the_published_ones(root):
         "config/paper",
         "config/h200",
         "config/samplers",
+        "config/speed",
+        "config/quality",
+        "config/paired",
+        "config/curves",
         "tests/config/tiny",
         "tests/config/brats",
         "tests/config/whole_head",
@@ -152,19 +181,51 @@ def test_how_checkpoints_are_written_is_no_part_of_what_training_makes():
 
 def test_samplers_run_at_every_number_of_steps_and_ddpm_at_all_of_its_schedule():
     config = compose({"sample": {"samplers": ["ddim", "ddpm"], "steps": [5, 9]}})
-    assert sample_runs(config, "med_ddpm") == [("ddim", 5), ("ddim", 9), ("ddpm", 250)]
+    strict = ("fp32_strict",)
+    assert sample_runs(config, "med_ddpm") == [("ddim", 5, *strict), ("ddim", 9, *strict), ("ddpm", 250, *strict)]
     every = compose({"sample": {"samplers": ["ddim"], "steps": None}})
-    assert sample_runs(every, "med_ddpm") == [("ddim", 250)]
+    assert sample_runs(every, "med_ddpm") == [("ddim", 250, *strict)]
+
+
+QUALITY = {
+    "sample": {
+        "samplers": ["dpm_solver_pp", "ddpm"],
+        "variants": ["fp32_strict", "tf32", "fast"],
+        "variants_of": {"ddpm": ["fast"]},
+    },
+    "metrics": {"baselines": [{"variant": "fp32_strict"}, {"sampler": "ddpm"}]},
+}
+
+
+def test_a_costly_sampler_can_run_in_fewer_variants():
+    few = [("dpm_solver_pp", 20, name) for name in ("fp32_strict", "tf32", "fast")]
+    assert sample_runs(compose(QUALITY), "med_ddpm") == [*few, ("ddpm", 250, "fast")]
+
+
+def test_runs_are_compared_with_each_baseline_that_is_sampled_and_is_another_run():
+    strict, tf32, fast, every = sample_runs(compose(QUALITY), "med_ddpm")
+    assert comparisons(compose(QUALITY), "med_ddpm") == [(tf32, strict), (fast, strict), (fast, every)]
+
+
+def test_redefining_a_variant_concerns_its_own_jobs_alone():
+    def study(benchmark: bool):
+        mine = {"like": "bf16", "cudnn_benchmark": benchmark}
+        return compose({"variants": {"mine": mine}, "sample": {"variants": ["bf16", "mine"]}})
+
+    for name, same in (("bf16", True), ("mine", False)):
+        one, other = (sample_job(study(on), "med_ddpm", "dpm_solver_pp", 20, name) for on in (True, False))
+        assert (one == other) is same
+    assert train_job(study(True), "med_ddpm") == train_job(study(False), "med_ddpm")
 
 
 @pytest.mark.parametrize(
     ("sampler", "key"), [("ddim", "eta"), ("dpm_solver_pp", "eta"), ("ddpm", None), ("deis", "order")]
 )
 def test_eta_and_order_matter_only_to_samplers_that_take_them(sampler, key):
-    before = sample_job(compose({"sample": {"samplers": ["ddim"], "steps": [5]}}), "med_ddpm", sampler, 5)
+    before = sample_job(compose({"sample": {"samplers": ["ddim"], "steps": [5]}}), "med_ddpm", sampler, 5, "tf32")
     for name, value in (("eta", 0.5), ("order", 1)):
         config = compose({"sample": {"samplers": [sampler, "ipndm"], "steps": [5, 6], name: value}})
-        assert (sample_job(config, "med_ddpm", sampler, 5) != before) is (name == key)
+        assert (sample_job(config, "med_ddpm", sampler, 5, "tf32") != before) is (name == key)
 
 
 def test_a_sample_table_counts_by_its_content(tmp_path, monkeypatch):
@@ -227,7 +288,7 @@ def test_the_reference_of_the_distances_needs_subjects():
 
 def test_ddpm_alone_asks_for_no_number_of_steps():
     short = {"models": {"m": {"timesteps": 10}}}
-    assert sample_runs(compose(short | {"sample": {"samplers": ["ddpm"]}}), "m") == [("ddpm", 10)]
+    assert sample_runs(compose(short | {"sample": {"samplers": ["ddpm"]}}), "m") == [("ddpm", 10, "fp32_strict")]
     with pytest.raises(SpecError, match=r"sample\.steps: 20 exceeds the 10 steps"):
         compose(short)
 

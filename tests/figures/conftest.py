@@ -54,7 +54,15 @@ def make_study(tmp_path, sign):
         )
         write_manifest(tmp_path / "manifest.json", manifest)
         sign(tmp_path / "manifest.json")
-        index = {"model": "tiny", "sampler": "ddim", "steps": 5, "eta": 0.0, "seed": 7, "split": "test"}
+        index = {
+            "model": "tiny",
+            "sampler": "ddim",
+            "steps": 5,
+            "eta": 0.0,
+            "seed": 7,
+            "split": "test",
+            "variant": "tf32",
+        }
         index |= {"spec_sha256": "a" * 64, "weights_sha256": "b" * 64, "volumes": volumes}
         (tmp_path / "samples" / "index.json").write_text(json.dumps(index))
         return SimpleNamespace(manifest=tmp_path / "manifest.json", samples=tmp_path / "samples")
@@ -81,13 +89,13 @@ def entry(name: str, shape: tuple[int, int, int], warnings: tuple[str, ...]) -> 
 def make_table(tmp_path):
     """Writes a tidy table of the results of models: ``{model: [Result, ...]}``."""
 
-    def make(models: dict[str, list[Result]], stage="metrics") -> Path:
+    def make(models: dict[str, list[Result]], stage="metrics", variant="fp32_strict") -> Path:
         rows = []
         for model, results in models.items():
             run = Run(
                 stage=stage,
                 model=model,
-                variant="ddim",
+                variant=variant,
                 device="cpu",
                 spec={},
                 workload={},

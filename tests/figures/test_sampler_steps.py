@@ -56,6 +56,17 @@ def test_every_sampler_has_a_colour_and_a_marker_of_its_own(draw, run, texts):
     assert set(samplers) <= set(texts(figure))
 
 
+def test_variants_of_one_sampler_are_lines_of_their_own(make_table, make_spec, run, texts, tmp_path):
+    rows = []
+    for variant in ("fp32_strict", "fast"):
+        lines = make_table({"m": [r for steps in (5, 10) for r in run("ddim", steps)]}, variant=variant).read_text()
+        rows += lines.splitlines(keepends=True)[bool(rows) :]
+    (tmp_path / "table.csv").write_text("".join(rows))
+    figure = sampler_steps(summarise(read_scores(tmp_path / "table.csv")), FigureJob.parse(make_spec("demo")))
+    assert {"ddim, fast", "ddim, fp32_strict"} <= set(texts(figure))
+    assert sum(len(line.get_xdata()) == 2 and line.get_linestyle() == "-" for line in figure.axes[0].lines) == 2
+
+
 def test_points_have_their_intervals(draw, run):
     fid = draw({"m": [result for steps in (5, 10) for result in run("ddim", steps)]}).axes[0]
     ends = [end for bar in fid.collections for segment in bar.get_segments() for end in segment[:, 1]]

@@ -11,7 +11,10 @@ from genaccel.figures.spec import FiguresSpec
 from genaccel.figures.style import save, text_at, theme
 from genaccel.spec import SpecError
 
-FIGURES = ("loss_curve", "qc_montage", "sample_montage", "metric_table", "sampler_steps", "subjects", "provenance")
+FIGURES = (
+    *("loss_curve", "qc_montage", "sample_montage", "metric_table", "sampler_steps", "subjects", "provenance"),
+    *("speedups", "training_curves"),
+)
 
 
 def test_no_figure_imports_torch():

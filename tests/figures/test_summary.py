@@ -115,8 +115,14 @@ def test_a_reliable_distance_has_none(make_table, distance, metric, case):
     assert one(make_table, *distance(metric, 1.0, **case))["warning"] == ""
 
 
+def test_a_row_from_before_there_were_variants_has_its_sampler_in_the_column(make_table, image):
+    rows = summarise(read_scores(make_table({"tiny": [image()]}, variant="ddim")))
+    assert rows["variant"].tolist() == [""]
+    assert summarise(read_scores(make_table({"tiny": [image()]})))["variant"].tolist() == ["fp32_strict"]
+
+
 def test_rows_of_other_stages_are_left_out(make_table, image):
-    with pytest.raises(SpecError, match="holds no scores among its 3 rows"):
+    with pytest.raises(SpecError, match="holds no scores among its 0 rows of `metrics`"):
         read_scores(make_table({"tiny": [image()]}, stage="train"))
 
 

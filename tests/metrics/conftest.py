@@ -136,11 +136,19 @@ def make_study(tmp_path, sign):
         )
         write_manifest(tmp_path / "manifest.json", manifest)
         sign(tmp_path / "manifest.json")
-        index = {"model": "tiny", "sampler": "ddim", "steps": 5, "eta": 0.0, "seed": 7, "split": "test"}
+        index = {
+            "model": "tiny",
+            "sampler": "ddim",
+            "steps": 5,
+            "eta": 0.0,
+            "seed": 7,
+            "split": "test",
+            "variant": "tf32",
+        }
         index |= {"spec_sha256": "a" * 64, "weights_sha256": "b" * 64, "volumes": volumes}
         (tmp_path / "samples" / "index.json").write_text(json.dumps(index))
         settings = {"ssim_window": 5, "ssim_sigma": 0.7}
-        spec = {"device": "cpu", "model": "tiny", "sampler": "ddim", "steps": 5, "metrics": settings}
+        spec = {"device": "cpu", "model": "tiny", "sampler": "ddim", "steps": 5, "variant": "tf32", "metrics": settings}
         real, segmenter = tmp_path / "real.safetensors", tmp_path / "segmenter.safetensors"
         return Study(tmp_path / "manifest.json", tmp_path / "samples", real, segmenter, spec)
 

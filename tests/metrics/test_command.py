@@ -13,6 +13,7 @@ from genaccel.metrics import real, scoring
 from genaccel.metrics.features import volume_features
 from genaccel.metrics.memorisation import nearest, thumbnail
 from genaccel.metrics.reference import NetworkRecord
+from genaccel.metrics.sample_features import read_sample_features
 from genaccel.metrics.samples import read_index
 from genaccel.metrics.segmenter.network import write_segmenter
 
@@ -50,6 +51,7 @@ def arguments(study, folder, **changes):
     paths = ["--manifest", str(study.manifest), "--samples", str(study.samples)]
     paths += ["--real", str(study.real), "--segmenter", str(study.segmenter)]
     out = ["--run", str(folder / "run.json"), "--per-volume", str(folder / "volumes.csv")]
+    out += ["--features", str(folder / "features.safetensors")]
     return ["--spec", spec, "--code", "metrics@0", "--threads", "1", *paths, *out]
 
 
@@ -115,7 +117,7 @@ def test_a_case_states_how_the_volumes_were_made_and_scored(make_study, score):
         "window": 5,
         "sigma": 0.7,
     }
-    assert (run.stage, run.model, run.variant, run.device, run.n_devices) == ("metrics", "tiny", "ddim", "cpu", 1)
+    assert (run.stage, run.model, run.variant, run.device, run.n_devices) == ("metrics", "tiny", "tf32", "cpu", 1)
     assert one(run, "mse", region="whole").seed == 7
 
 
@@ -272,6 +274,15 @@ def test_the_runs_table_has_a_row_a_volume(make_study, score):
     assert [row["repeat"] for row in rows] == [0, 1, 2, 0, 1, 2]
 
 
+def test_the_features_are_kept_in_the_order_of_the_volumes(make_study, score, tmp_path):
+    study = make_study(subjects=2, per_mask=2, modalities=("t1", "flair"))
+    score(study)
+    kept = read_sample_features(tmp_path / "features.safetensors")
+    order = [(v.subject, v.sample) for v in read_index(study.samples).volumes]
+    assert list(zip(kept.record.subjects, kept.record.samples, strict=True)) == order
+    assert {name: rows.shape for name, rows in kept.features.items()} == {"t1": (4, 8), "flair": (4, 8)}
+
+
 def test_scoring_twice_gives_the_same_values(make_study, score):
     study = make_study(subjects=2)
     assert score(study)[0].results == score(study)[0].results
@@ -299,6 +310,7 @@ def test_a_real_volume_with_nan_is_an_error_that_counts_them(make_study, score, 
     [
         ({"sampler": "ddpm"}, "holds samples of sampler 'ddim', but the settings say 'ddpm'"),
         ({"steps": 9}, "holds samples of steps 5, but the settings say 9"),
+        ({"variant": "fast"}, "holds samples of variant 'tf32', but the settings say 'fast'"),
     ],
 )
 def test_samples_made_otherwise_are_an_error(make_study, score, capsys, change, said):

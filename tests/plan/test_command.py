@@ -48,7 +48,7 @@ def plan(project, monkeypatch, capsys, jobs_of):
 
 @pytest.fixture
 def config(project):
-    """Writes a variant of a config: ``config("paper", train={"precision": "fp32"})``."""
+    """Writes a variant of a config: ``config("paper", train={"variant": "fp32_strict"})``."""
 
     def write(name: str, **blocks: dict) -> str:
         raw = yaml.safe_load((project / "config" / f"{name}.yaml").read_text())
@@ -95,7 +95,7 @@ def test_a_precision_that_the_device_asked_for_lacks_is_an_error(plan):
     status, output, error = plan("--config", "config/paper.yaml", "--device", "V100-32")
     assert status == 1
     assert "unsupported: tf32" in output
-    assert "set models.whole_head.train: {precision: fp32}" in error
+    assert "set models.whole_head.train: {variant: fp32_strict}" in error
 
 
 def test_what_fits_on_the_device_asked_for_exits_zero_and_shows_that_device_alone(plan):

@@ -51,7 +51,7 @@ def test_every_sampler_with_every_number_of_steps_is_a_demand(jobs, project):
     demands = [d for job in jobs if job.rule == "sample_volumes" and (d := demand(job, {"test": 3}))]
     assert len(demands) == len(sample_runs(config, "tiny"))
     # Three volumes in one batch: as many evaluations as steps.
-    assert sum(d.steps for d in demands) == sum(steps for _, steps in sample_runs(config, "tiny"))
+    assert sum(d.steps for d in demands) == sum(steps for _, steps, _ in sample_runs(config, "tiny"))
 
 
 @pytest.mark.parametrize(("volumes", "batches"), [(1, 1), (4, 1), (5, 2), (9, 3)])

@@ -8,7 +8,7 @@ import pytest
 
 from genaccel.device import CPU
 from genaccel.plan.devices import GIB, find_device, known_devices, local_device
-from genaccel.plan.resources import read_resource
+from genaccel.resources import read_resource
 from genaccel.spec import SpecError
 
 NAMES = {

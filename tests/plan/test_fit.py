@@ -36,13 +36,13 @@ def test_a_precision_that_the_device_lacks_is_unsupported_whatever_the_memory(tr
     lacking = device(lacks={"tf32": "X-1 has no TF32"}, memory_bytes=2**50)
     assert verdict(training(precision="tf32"), lacking) == "unsupported"
     assert fault(training(precision="tf32"), lacking, []) == (
-        "train_model model=m cannot run on X-1: X-1 has no TF32; set models.m.train: {precision: fp32}"
+        "train_model model=m cannot run on X-1: X-1 has no TF32; set models.m.train: {variant: fp32_strict}"
     )
 
 
 def test_what_would_not_fit_in_fp32_either_is_said_along_with_the_precision(training, device):
     text = fault(training(precision="tf32"), device(lacks={"tf32": "X-1 has no TF32"}, memory_bytes=GIB), [])
-    assert "{precision: fp32}. Even so: train_model model=m does not fit on X-1" in text
+    assert "{variant: fp32_strict}. Even so: train_model model=m does not fit on X-1" in text
 
 
 def test_what_fits_has_no_fault(training, room_for):
@@ -63,11 +63,11 @@ def test_a_fault_names_job_prediction_memory_and_where_it_fits(training, device,
     [
         ({"batch": 4}, "{batch: 4}", "{batch: 2}"),
         ({"batch": 2}, "{batch: 2}", "{batch: 4}"),
-        (CHECKPOINTING, "{gradient_checkpointing: true}", "{precision: bf16}"),
-        (BF16, "{precision: bf16}", "true, "),
+        (CHECKPOINTING, "{gradient_checkpointing: true}", "{variant: bf16}"),
+        (BF16, "{variant: bf16}", "true, "),
         (
             BF16 | CHECKPOINTING | {"batch": 1},
-            "{batch: 1, gradient_checkpointing: true, precision: bf16}",
+            "{batch: 1, gradient_checkpointing: true, variant: bf16}",
             "{batch: 2}",
         ),
     ],
@@ -84,7 +84,7 @@ def test_the_changes_that_would_make_it_fit_are_named_with_what_they_need(
 
 def test_a_device_that_lacks_bf16_is_not_told_to_use_it(training, room_for):
     lacking = room_for(training(**BF16), lacks={"bf16": "X-1 has no BF16"})
-    assert "{precision: bf16}" not in fault(training(), lacking, [])
+    assert "{variant: bf16}" not in fault(training(), lacking, [])
 
 
 def test_nothing_that_helps_is_said_to_be_so(training, device):

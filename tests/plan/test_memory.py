@@ -10,7 +10,7 @@ from genaccel.measurement import Run, read_run
 from genaccel.med_ddpm.memory import training_memory
 from genaccel.plan.devices import GIB, known_devices
 from genaccel.plan.rates import training_job
-from genaccel.plan.resources import read_resource
+from genaccel.resources import read_resource
 
 REFERENCE = Path(__file__).parent.parent.parent / "results" / "reference"
 TABLE = read_resource("measured_memory.csv")
@@ -63,5 +63,5 @@ def test_todays_prediction_is_within_15_percent_of_a_training_runs_peak(path):
     if job is None:
         pytest.skip("written with settings that this version no longer has")
     train = job.train
-    predicted = training_memory(job.model, train.batch, train.precision, train.gradient_checkpointing).total
+    predicted = training_memory(job.model, train.batch, job.switches.precision, train.gradient_checkpointing).total
     assert [predicted] == pytest.approx(peaks(run, "peak_memory"), rel=0.15)

@@ -6,8 +6,8 @@ import pytest
 
 from genaccel.plan.devices import GIB
 from genaccel.plan.rates import Estimate
-from genaccel.plan.resources import read_resource
 from genaccel.plan.table import gib, hours, minutes, text_table
+from genaccel.resources import read_resource
 from genaccel.spec import SpecError
 
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from genaccel.flops import Counter
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
-from genaccel.plan.resources import read_resource
-from genaccel.plan.work import Counter, step_work
+from genaccel.plan.work import step_work
+from genaccel.resources import read_resource
 
 
 def test_a_forward_pass_of_the_published_network_takes_what_was_counted_elsewhere(paper):

@@ -20,6 +20,7 @@ from genaccel.med_ddpm.weights import save_weights
 from genaccel.sample.__main__ import main
 from genaccel.sample.noise import VolumeNoise, volume_seed
 from genaccel.sample.spec import SampleJob
+from genaccel.variants import VARIANTS
 
 SHAPE = (8, 4, 8)
 # A mask stored in LPS order with voxels of three sizes, so that any swapped axis shows.
@@ -84,7 +85,7 @@ def sample(model, inputs, tmp_path):
     """Runs the stage and returns its folder."""
 
     def run(out: str = "out", code: str = "", **settings) -> Path:
-        sampler = settings.pop("sampler", "ddim")
+        sampler, variant = settings.pop("sampler", "ddim"), settings.pop("variant", "fp32_strict")
         steps = model.timesteps if sampler == "ddpm" else settings.pop("steps", 3)
         spec = {"samplers": [sampler], "steps": None} | settings
         job = SampleJob.build(
@@ -93,6 +94,8 @@ def sample(model, inputs, tmp_path):
                 "model": model.model_dump(mode="json"),
                 "sampler": sampler,
                 "steps": steps,
+                "variant": variant,
+                "switches": VARIANTS[variant].model_dump(),
                 "sample": spec,
             }
         )
@@ -125,7 +128,7 @@ def test_samples_of_one_mask_differ_and_more_of_them_change_no_earlier_one(sampl
     assert not np.array_equal(two["a-0"], two["a-1"])
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"steps": 2}, {"sampler": "ddpm"}])
+@pytest.mark.parametrize("change", [{"seed": 1}, {"steps": 2}, {"sampler": "ddpm"}, {"variant": "bf16"}])
 def test_other_settings_give_other_volumes(sample, change):
     first, second = volumes(sample("first")), volumes(sample("second", **change))
     assert not np.array_equal(first["a-0"], second["a-0"])
@@ -146,7 +149,7 @@ def test_the_side_car_says_what_made_the_volume(sample, inputs):
     side_car = json.loads((folder / "b-0.json").read_text())
     assert side_car["subject"] == "b"
     assert side_car["seed"] == volume_seed(3, "b", 0)
-    assert (side_car["sampler"], side_car["steps"]) == ("ddim", 3)
+    assert (side_car["sampler"], side_car["steps"], side_car["variant"]) == ("ddim", 3, "fp32_strict")
     assert side_car["weights_sha256"] == file_sha256(inputs / "weights.safetensors")
     index = json.loads((folder / "index.json").read_text())
     assert [v["volume"] for v in index["volumes"]] == ["a-0.safetensors", "b-0.safetensors", "c-0.safetensors"]
@@ -193,7 +196,7 @@ def test_other_code_or_settings_take_nothing_from_a_killed_attempt(sample, monke
     ("settings", "message"),
     [
         ({"split": "train"}, r"no subject is in the split 'train' .*set sample.split to another"),
-        ({"precision": "tf32"}, "a CPU has no TF32 tensor cores"),
+        ({"variant": "tf32"}, "sample.variants: tf32: a CPU has no TF32 tensor cores; choose another variant"),
     ],
 )
 def test_a_fault_says_what_to_do(sample, capsys, settings, message):

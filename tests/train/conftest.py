@@ -11,6 +11,7 @@ from genaccel.data.grid import plan_grid
 from genaccel.data.manifest import Manifest, Subject, write_manifest
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.train.spec import TrainJob
+from genaccel.variants import VARIANTS
 
 SHAPE = (8, 8, 4)
 
@@ -71,7 +72,9 @@ def job(tiny_model):
 
     def build(**train) -> TrainJob:
         settings = {"steps": 6, "ema": {"start": 2}} | train
-        return TrainJob.build({"device": "cpu", "model": tiny_model.model_dump(mode="json"), "train": settings})
+        switches = VARIANTS[settings.get("variant", "fp32_strict")].model_dump()
+        model = tiny_model.model_dump(mode="json")
+        return TrainJob.build({"device": "cpu", "model": model, "train": settings, "switches": switches})
 
     return build
 

@@ -14,11 +14,16 @@ from genaccel.code import code as code_hash
 from genaccel.config.compose import (
     check_files,
     check_splits,
+    comparisons,
     compose,
+    curves,
     job,
+    optimize_variants,
     sample_runs,
     splits_of_dataset,
     stage_settings,
+    variant_names,
+    variant_of,
 )
 from genaccel.config.reading import read_yaml
 from genaccel.data.samples import read_samples
@@ -45,6 +50,11 @@ def reference_devices():
     return devices
 
 
+def with_table(name):
+    """Devices whose committed measurements hold a table that not every device has."""
+    return [device for device in REFERENCES if Path("results/reference", device, f"{name}.csv").is_file()]
+
+
 with config_errors():
     for path in workflow.overwrite_configfiles or ["config/config.yaml"]:
         # Snakemake's own reader takes the last of two equal keys without a word.
@@ -56,6 +66,7 @@ LOGS = f"logs/{CONFIG.study}"
 DATASETS = sorted({model.data for model in CONFIG.models.values()})
 MODELS = sorted(CONFIG.models)
 REFERENCES = reference_devices()
+CURVES = curves(CONFIG)
 ENVIRONMENT = "../../envs/cpu.yaml"
 
 # Jobs run this checkout's library whatever is installed, with the Python that runs Snakemake. Under
@@ -77,6 +88,10 @@ wildcard_constraints:
     model="|".join(map(re.escape, MODELS)),
     sampler="|".join(map(re.escape, SAMPLERS.names())),
     steps="[0-9]+",
+    variant="|".join(map(re.escape, variant_names(CONFIG))),
+    base_sampler="|".join(map(re.escape, SAMPLERS.names())),
+    base_steps="[0-9]+",
+    base_variant="|".join(map(re.escape, variant_names(CONFIG))),
     device="[a-z0-9-]+",
 
 
@@ -92,12 +107,13 @@ def spec(stage, **names):
 
 
 def code(*entries):
-    """The hash of all library code behind a job; an entry may be a function of the wildcards."""
+    """The hash of all library code behind a job; an entry may be a function of the wildcards, giving one or several."""
     with config_errors():
         code_hash(*(entry for entry in entries if not callable(entry)), root=SOURCE)
 
     def resolve(wildcards):
-        modules = tuple(entry(wildcards) if callable(entry) else entry for entry in entries)
+        given = [entry(wildcards) if callable(entry) else entry for entry in entries]
+        modules = tuple(module for one in given for module in ([one] if isinstance(one, str) else one))
         with config_errors():
             value = code_hash(*modules, root=SOURCE)
         if not workflow.dryrun:
@@ -138,9 +154,44 @@ def gpus(stage, model=None):
 
 
 def each_sample(pattern):
-    """A path for every model with every sampler and number of steps that the config asks of it."""
+    """A path for every model with every sampler, number of steps and variant that the config asks of it."""
+    return [pattern.format(model=model, **run._asdict()) for model in MODELS for run in sample_runs(CONFIG, model)]
+
+
+def each_comparison(pattern):
+    """A path for every run of a model with each of its baselines."""
     return [
-        pattern.format(model=model, sampler=sampler, steps=steps)
+        pattern.format(model=model, **run._asdict(), **{f"base_{key}": value for key, value in base._asdict().items()})
         for model in MODELS
-        for sampler, steps in sample_runs(CONFIG, model)
+        for run, base in comparisons(CONFIG, model)
     ]
+
+
+def each_measured(pattern):
+    """A path for every model with every variant to measure."""
+    return expand(pattern, model=MODELS, variant=optimize_variants(CONFIG))
+
+
+def each_profile(pattern):
+    """A path for every model with every variant to profile."""
+    return expand(pattern, model=MODELS, variant=CONFIG.profile.variants)
+
+
+def volume_samplers(model, variant):
+    """The modules of the samplers whose whole volumes are timed with a variant."""
+    return [SAMPLERS.module(volume.sampler) for volume in job(CONFIG, "optimize", model=model, variant=variant).volumes]
+
+
+def variant_module(name):
+    """The module of a variant's kernels, which the code hash of its jobs covers."""
+    return variant_of(CONFIG, name, "variant").module
+
+
+def curve_files(output, variant):
+    """An output of each training of a variant; of the baseline's none stand beside its own."""
+    return expand(output, model=CURVES[variant])
+
+
+def baseline_files(output, variant):
+    baseline = next(iter(CURVES))
+    return [] if variant == baseline else curve_files(output, baseline)

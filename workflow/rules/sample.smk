@@ -1,6 +1,6 @@
 rule sample:
     input:
-        each_sample(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}"),
+        each_sample(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}-{{variant}}"),
 
 
 rule sample_volumes:
@@ -9,11 +9,11 @@ rule sample_volumes:
         volumes=lambda wildcards: volumes_of(wildcards.model),
         weights=rules.train_model.output.weights,
     output:
-        directory(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}"),
+        directory(f"{RESULTS}/sample/{{model}}/{{sampler}}-{{steps}}-{{variant}}"),
     log:
-        f"{LOGS}/sample/{{model}}-{{sampler}}-{{steps}}.log",
+        f"{LOGS}/sample/{{model}}-{{sampler}}-{{steps}}-{{variant}}.log",
     benchmark:
-        f"{LOGS}/benchmarks/sample/{{model}}-{{sampler}}-{{steps}}.jsonl"
+        f"{LOGS}/benchmarks/sample/{{model}}-{{sampler}}-{{steps}}-{{variant}}.jsonl"
     conda:
         ENVIRONMENT
     threads: 8
@@ -23,9 +23,13 @@ rule sample_volumes:
         gpu=gpus("sample"),
     params:
         spec=spec("sample"),
-        code=code("genaccel.sample", lambda wildcards: SAMPLERS.module(wildcards.sampler)),
+        code=code(
+            "genaccel.sample",
+            lambda wildcards: SAMPLERS.module(wildcards.sampler),
+            lambda wildcards: variant_module(wildcards.variant),
+        ),
     message:
-        "Sampling {wildcards.model} with {wildcards.sampler} in {wildcards.steps} steps"
+        "Sampling {wildcards.model} with {wildcards.sampler} in {wildcards.steps} steps, {wildcards.variant}"
     shell:
         "python -m genaccel.sample --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --manifest {input.manifest:q} --weights {input.weights:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -149,7 +149,7 @@ def _owner(cls: type[Spec], path: list[Any]) -> type[Spec]:
             owner = spec
             annotation = spec.model_fields[part].annotation if part in spec.model_fields else None
         else:
-            args = typing.get_args(annotation)
+            args = [arg for arg in typing.get_args(annotation) if arg is not Ellipsis]
             annotation = args[-1] if args else None
     return _spec_class(annotation) or owner
 

@@ -16,13 +16,26 @@ from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
 from genaccel.data.split import split_subjects
 from genaccel.figures.spec import FigureJob, FiguresSpec
 from genaccel.med_ddpm.spec import MedDDPMSpec, NetworkSpec
-from genaccel.metrics.spec import MetricsJob, MetricsSpec, RealJob, SegmenterJob
+from genaccel.metrics.spec import (
+    CompareJob,
+    MetricsBlock,
+    MetricsJob,
+    MetricsSpec,
+    RealJob,
+    RunName,
+    SegmenterJob,
+)
+from genaccel.optimize.spec import OptimizeJob, OptimizeSpec, TimingSpec
+from genaccel.profile.spec import ProfileJob, ProfileSpec
 from genaccel.sample.samplers import SAMPLERS
-from genaccel.sample.spec import SampleJob, SampleSpec
+from genaccel.sample.spec import SampleJob, SampleRun, SampleSpec
 from genaccel.spec import Spec, SpecError, nearest, setting
-from genaccel.train.spec import Conduct, TrainBlock, TrainJob, TrainSpec
+from genaccel.train.spec import Conduct, CurvesJob, TrainBlock, TrainJob, TrainSpec, check_trainable
+from genaccel.variant import STRICT, Variant
+from genaccel.variants import BASELINES, VARIANTS, define, plainer, variant
 
 Part = TypeVar("Part", TrainSpec, Conduct)
+CURVES_BASELINE = "fp32_strict"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -43,9 +56,17 @@ class Config(Spec):
     )
     data: dict[str, DataSpec] = setting({"simulated": DataSpec()}, "data sets by name", example=None, min_length=1)
     models: dict[str, ModelSpec] = setting({"med_ddpm": ModelSpec()}, "models by name", example=None, min_length=1)
+    variants: dict[str, dict[str, Any]] = setting(
+        {},
+        "this study's own variants: like: a variant that ships, and the switches that differ, e.g. "
+        "{mine: {like: fast, cuda_graphs: false}}",
+        example={"mine": {"like": "fp32_strict", "cudnn_benchmark": True}},
+    )
     train: TrainBlock = setting(TrainBlock(), "stage train", example=None)
     sample: SampleSpec = setting(SampleSpec(), "stage sample", example=None)
-    metrics: MetricsSpec = setting(MetricsSpec(), "stage metrics", example=None)
+    metrics: MetricsBlock = setting(MetricsBlock(), "stage metrics", example=None)
+    optimize: OptimizeSpec = setting(OptimizeSpec(), "stage optimize", example=None)
+    profile: ProfileSpec = setting(ProfileSpec(), "stage profile", example=None)
     figures: FiguresSpec = setting(FiguresSpec(), "stage figures", example=None)
 
     @field_validator("study")
@@ -62,7 +83,7 @@ class Config(Spec):
             raise ValueError(f"results/{name} belongs to the committed measurements; name the study otherwise")
         return name
 
-    @field_validator("data", "models")
+    @field_validator("data", "models", "variants")
     @classmethod
     def _names(cls, entries: dict[str, Any]) -> dict[str, Any]:
         for name in entries:
@@ -71,13 +92,18 @@ class Config(Spec):
 
     @model_validator(mode="after")
     def _resolves(self) -> Config:
+        define(self.variants)
         # Every job's settings are built once here, so that a fault in any shows before a job starts.
         for name in self.models:
-            medddpm(self, name)
             train = stage_settings(self, name, "train")
             sample = stage_settings(self, name, "sample")
+            switches = variant_of(self, train.variant, f"models.{name}: train.variant")
+            check_trainable(train, medddpm(self, name), switches)
             timesteps = self.models[name].timesteps
-            most = max(steps for _, steps in sample.runs(timesteps))
+            runs = list(sample.runs(timesteps))
+            for run in runs:
+                variant_of(self, run.variant, f"models.{name}: sample.variants")
+            most = max(run.steps for run in runs)
             if most > timesteps:
                 raise ValueError(
                     f"sample.steps: {most} exceeds the {timesteps} steps of models.{name}.timesteps; "
@@ -87,6 +113,15 @@ class Config(Spec):
                 raise ValueError(
                     f"train.steps: 0 leaves models.{name} untrained; give train.weights, or train at least one step"
                 )
+            for measured in (selected := optimize_variants(self)):
+                variant_of(self, measured, "optimize.variants")
+            if selected:
+                self.optimize.check(medddpm(self, name), name, selected)
+            for profiled in self.profile.variants:
+                profile_job(self, name, profiled)
+        for number, baseline in enumerate(self.metrics.baselines):
+            if baseline.variant is not None:
+                variant_of(self, baseline.variant, f"metrics.baselines.{number}.variant")
         for name, data in self.data.items():
             if name not in {model.data for model in self.models.values()}:
                 raise ValueError(
@@ -114,6 +149,23 @@ def stage_settings(config: Config, model: str, stage: Literal["train", "sample"]
     block: TrainBlock | SampleSpec = getattr(config, stage)
     differences = getattr(config.models[model], stage)
     return type(block).build(_merge(block.model_dump(mode="json"), differences), where=f"models.{model}.{stage}")
+
+
+def variant_of(config: Config, name: str, where: str) -> Variant:
+    """What a variant's name stands for in this study.
+
+    Raises:
+        SpecError: there is none of this name; ``where`` is the key that holds it.
+    """
+    try:
+        return variant(name, define(config.variants))
+    except SpecError as error:
+        raise SpecError(f"{where}: {error}") from None
+
+
+def variant_names(config: Config) -> list[str]:
+    """All variants that a study can name."""
+    return sorted({*VARIANTS, *config.variants})
 
 
 def medddpm(config: Config, model: str) -> MedDDPMSpec:
@@ -229,7 +281,13 @@ def _sizes(samples: Sequence[Sample]) -> bytes:
 def train_job(config: Config, model: str) -> TrainJob:
     train = _part(config, model, TrainSpec)
     content = _fingerprint(Path(train.weights)) if train.weights else None
-    return TrainJob(device=config.device, model=medddpm(config, model), train=train, weights_fingerprint=content)
+    return TrainJob(
+        device=config.device,
+        model=medddpm(config, model),
+        train=train,
+        switches=variant_of(config, train.variant, "train.variant"),
+        weights_fingerprint=content,
+    )
 
 
 def _fingerprint(path: Path) -> str | None:
@@ -255,18 +313,47 @@ def _part(config: Config, model: str, part: type[Part]) -> Part:
     return part(**{name: getattr(block, name) for name in part.model_fields})
 
 
-def sample_runs(config: Config, model: str) -> list[tuple[str, int]]:
-    """Every (sampler, steps) that the config asks of a model."""
+def curves(config: Config) -> dict[str, list[str]]:
+    """Models whose trainings differ in seed and variant alone, by variant, the baseline's first.
+
+    Empty where there are no two variants, of which fp32_strict is one, of the same two seeds or more.
+    """
+    alike: dict[str, dict[str, dict[int, str]]] = {}
+    for model in config.models:
+        job = train_job(config, model)
+        work = job.model_copy(update={"train": job.train.model_copy(update={"seed": 0, "variant": ""})})
+        by_variant = alike.setdefault(work.model_copy(update={"switches": STRICT}).canonical(), {})
+        by_variant.setdefault(job.train.variant, {})[job.train.seed] = model
+    for by_variant in alike.values():
+        seeds = by_variant.get(CURVES_BASELINE, {}).keys()
+        same = {name: [of[seed] for seed in sorted(of)] for name, of in by_variant.items() if of.keys() == seeds}
+        if len(seeds) >= 2 and len(same) >= 2:
+            return dict(sorted(same.items(), key=lambda item: (item[0] != CURVES_BASELINE, item[0])))
+    return {}
+
+
+def curves_job(config: Config, variant: str) -> CurvesJob:
+    return CurvesJob(study=config.study, variant=variant, baseline=CURVES_BASELINE)
+
+
+def sample_runs(config: Config, model: str) -> list[SampleRun]:
+    """Every (sampler, steps, variant) that the config asks of a model."""
     return list(stage_settings(config, model, "sample").runs(config.models[model].timesteps))
 
 
-def sample_job(config: Config, model: str, sampler: str, steps: int | str) -> SampleJob:
-    # Which other samplers and numbers of steps run, and settings that only those take, are no business of this one.
+def sample_job(config: Config, model: str, sampler: str, steps: int | str, variant: str) -> SampleJob:
+    # Which other runs there are, and settings that only those take, are no business of this one.
     block = stage_settings(config, model, "sample")
     ignored = {name: SampleSpec.model_fields[name].default for name in {"eta", "order"} - SAMPLERS.options(sampler)}
-    sample = block.model_copy(update={"samplers": (sampler,), "steps": None, **ignored})
+    this = {"samplers": (sampler,), "steps": None, "variants": (variant,), "variants_of": {}}
     return SampleJob(
-        device=config.device, model=medddpm(config, model), sampler=sampler, steps=int(steps), sample=sample
+        device=config.device,
+        model=medddpm(config, model),
+        sampler=sampler,
+        steps=int(steps),
+        variant=variant,
+        switches=variant_of(config, variant, "sample.variants"),
+        sample=block.model_copy(update=this | ignored),
     )
 
 
@@ -278,8 +365,85 @@ def segmenter_job(config: Config, dataset: str) -> SegmenterJob:
     return SegmenterJob(device=config.device, dataset=dataset, segmenter=config.metrics.segmenter)
 
 
-def metrics_job(config: Config, model: str, sampler: str, steps: int | str) -> MetricsJob:
-    return MetricsJob(device=config.device, model=model, sampler=sampler, steps=int(steps), metrics=config.metrics)
+def metrics_job(config: Config, model: str, sampler: str, steps: int | str, variant: str) -> MetricsJob:
+    # Which other runs it is compared with later is no business of a run's scores.
+    metrics = MetricsSpec(**{name: getattr(config.metrics, name) for name in MetricsSpec.model_fields})
+    return MetricsJob(
+        device=config.device, model=model, sampler=sampler, steps=int(steps), variant=variant, metrics=metrics
+    )
+
+
+def comparisons(config: Config, model: str) -> list[tuple[SampleRun, SampleRun]]:
+    """Every run of a model with each baseline that is sampled and is another run."""
+    runs = sample_runs(config, model)
+    pairs = {
+        (run, baseline): None
+        for run in runs
+        for wanted in config.metrics.baselines
+        for baseline in runs
+        if baseline != run and wanted.is_met_by(baseline, run)
+    }
+    return list(pairs)
+
+
+def compare_job(
+    config: Config,
+    model: str,
+    sampler: str,
+    steps: int | str,
+    variant: str,
+    base_sampler: str,
+    base_steps: int | str,
+    base_variant: str,
+) -> CompareJob:
+    return CompareJob(
+        device=config.device,
+        model=model,
+        run=RunName(sampler=sampler, steps=int(steps), variant=variant),
+        baseline=RunName(sampler=base_sampler, steps=int(base_steps), variant=base_variant),
+        ssim_window=config.metrics.ssim_window,
+        ssim_sigma=config.metrics.ssim_sigma,
+        reference=config.metrics.reference,
+    )
+
+
+def optimize_variants(config: Config) -> list[str]:
+    """Names of the variants to measure: those asked for, and the baselines; none where the stage is off."""
+    asked = config.optimize.variants
+    return [*BASELINES, *(name for name in asked if name not in BASELINES)] if asked else []
+
+
+def optimize_job(config: Config, model: str, variant: str) -> OptimizeJob:
+    # Which other variants are measured is no business of this one.
+    settings, network = config.optimize, medddpm(config, model)
+    switches = variant_of(config, variant, "optimize.variants")
+    return OptimizeJob(
+        device=config.device,
+        name=model,
+        model=network,
+        variant=variant,
+        switches=switches,
+        plainer=plainer(variant, switches),
+        shapes=settings.shapes(network.shape),
+        batches=settings.batches,
+        volumes=settings.volumes_of(variant, network.timesteps),
+        seed=settings.seed,
+        timing=TimingSpec(**{name: getattr(settings, name) for name in TimingSpec.model_fields}),
+    )
+
+
+def profile_job(config: Config, model: str, variant: str) -> ProfileJob:
+    # Which other variants are profiled is no business of this one.
+    return ProfileJob.build(
+        {
+            "device": config.device,
+            "name": model,
+            "model": medddpm(config, model).model_dump(mode="json"),
+            "variant": variant,
+            "switches": variant_of(config, variant, "profile.variants").model_dump(mode="json"),
+            "profile": config.profile.model_dump(mode="json") | {"variants": []},
+        }
+    )
 
 
 def figure_job(config: Config, name: str) -> FigureJob:
@@ -291,10 +455,14 @@ JOBS: dict[str, Callable[..., Spec]] = {
     "data": data_job,
     "train": train_job,
     "conduct": conduct_job,
+    "curves": curves_job,
     "sample": sample_job,
     "real": real_job,
     "segmenter": segmenter_job,
     "metrics": metrics_job,
+    "compare": compare_job,
+    "optimize": optimize_job,
+    "profile": profile_job,
     "figure": figure_job,
 }
 

@@ -71,6 +71,8 @@ def _scalar(value: Any) -> str:
         text = repr(value)
         # YAML reads 1e-05 as text.
         return text if "e" not in text or "." in text else text.replace("e", ".0e")
+    if isinstance(value, Spec):
+        return _scalar(value.model_dump(mode="json", exclude_none=True))
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_scalar, value)) + "]"
     return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()

@@ -6,17 +6,30 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from genaccel.config.compose import Config, job, sample_runs
+from genaccel.config.compose import Config, comparisons, curves, job, optimize_variants, sample_runs
 from genaccel.spec import Spec, SpecError
 
 CONSUMERS = {
     "data_simulate": ("simulate", "dataset"),
     "data_prepare": ("data", "dataset"),
     "train_model": ("train", "model"),
-    "sample_volumes": ("sample", "model", "sampler", "steps"),
+    "train_curves": ("curves", "of_curves"),
+    "sample_volumes": ("sample", "model", "sampler", "steps", "variant"),
     "metrics_real": ("real", "dataset"),
     "metrics_segmenter": ("segmenter", "dataset"),
-    "metrics_score": ("metrics", "model", "sampler", "steps"),
+    "metrics_score": ("metrics", "model", "sampler", "steps", "variant"),
+    "metrics_compare": (
+        "compare",
+        "model",
+        "sampler",
+        "steps",
+        "variant",
+        "base_sampler",
+        "base_steps",
+        "base_variant",
+    ),
+    "optimize_measure": ("optimize", "model", "measured"),
+    "profile_model": ("profile", "model", "profiled"),
     "figures_subjects": ("figure", "name"),
     "figures_qc_montage": ("figure", "name"),
     "figures_loss_curve": ("figure", "name"),
@@ -24,6 +37,14 @@ CONSUMERS = {
     "figures_metric_table": ("figure", "name"),
     "figures_sampler_steps": ("figure", "name"),
     "figures_provenance": ("figure", "name"),
+    "figures_speedups": ("figure", "of_optimize"),
+    "figures_training_curves": ("figure", "any_curves"),
+    "figures_kernel_breakdown": ("figure", "of_profile"),
+    "figures_instruction_mix": ("figure", "of_profile"),
+    "figures_memory_system": ("figure", "of_profile"),
+    "figures_warp_states": ("figure", "of_profile"),
+    "figures_priority_scores": ("figure", "of_profile"),
+    "figures_counters_change": ("figure", "of_profile"),
 }
 """Rules with settings: the kind of job and the names that tell its jobs apart."""
 
@@ -35,20 +56,35 @@ FOLLOWERS = {
         "metrics_real",
         "metrics_segmenter",
         "metrics_score",
+        "metrics_compare",
         "figures_subjects",
         "figures_qc_montage",
         "figures_sample_montage",
     ),
-    "train_model": ("sample_volumes", "figures_loss_curve", "figures_provenance"),
-    "sample_volumes": ("metrics_score", "figures_sample_montage"),
-    "metrics_real": ("metrics_score",),
+    "train_model": ("train_curves", "sample_volumes", "figures_loss_curve", "figures_provenance"),
+    "train_curves": ("train_curves_table",),
+    "train_curves_table": ("figures_training_curves",),
+    "sample_volumes": ("metrics_score", "metrics_compare", "figures_sample_montage"),
+    "metrics_real": ("metrics_score", "metrics_compare"),
     "metrics_segmenter": ("metrics_score",),
-    "metrics_score": ("metrics_table", "figures_provenance"),
-    "metrics_table": ("figures_metric_table", "figures_sampler_steps"),
+    "metrics_score": ("metrics_compare", "metrics_table", "figures_provenance"),
+    "metrics_compare": ("metrics_table", "figures_provenance"),
+    "optimize_measure": ("optimize_table", "figures_provenance"),
+    "optimize_table": ("figures_speedups",),
+    "profile_model": ("profile_table", "figures_provenance"),
+    "profile_table": (
+        "figures_kernel_breakdown",
+        "figures_instruction_mix",
+        "figures_memory_system",
+        "figures_warp_states",
+        "figures_priority_scores",
+        "figures_counters_change",
+    ),
+    "metrics_table": ("figures_metric_table", "figures_sampler_steps", "figures_speedups"),
 }
 """Rules that read what a rule makes; a test compares this with the real DAG."""
 
-STAGES = ("data", "train", "sample", "metrics", "figures")
+STAGES = ("data", "train", "sample", "optimize", "profile", "metrics", "figures")
 
 
 def keys(spec: Spec, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -75,8 +111,15 @@ def consumers(config: Mapping[str, Any], path: str, other: Any) -> set[str]:
 
 
 def reruns(config: Mapping[str, Any], path: str, other: Any) -> set[str]:
-    """Rules that run again when one key changes: its consumers and all that follow."""
-    return followed_by(consumers(config, path, other))
+    """Rules that run again when one key changes: its consumers and all that follow, as far as the study has them."""
+    return followed_by(consumers(config, path, other)) & present(Config.build(changed(config, path, other)))
+
+
+def present(config: Config) -> set[str]:
+    """Rules with a job in a study: some stages can be switched off, or find nothing to compare."""
+    found = {rule for rule, _ in _jobs(config)}
+    # Tables have no settings: they are there where what they gather is.
+    return found | {reader for rule in found for reader in FOLLOWERS.get(rule, ()) if reader not in CONSUMERS}
 
 
 def followed_by(rules: set[str]) -> set[str]:
@@ -105,7 +148,8 @@ def table(config: Config) -> str:
         rules = reruns(raw, path, other)
         stages = [stage for stage in STAGES if any(rule.startswith(f"{stage}_") for rule in rules)]
         plain = value.model_dump(mode="json") if isinstance(value, Spec) else value
-        lines.append(f"| `{path}` | `{json.dumps(plain)}` | {', '.join(stages) or 'nothing'} |")
+        text = json.dumps(plain, default=lambda spec: spec.model_dump(mode="json", exclude_none=True))
+        lines.append(f"| `{path}` | `{text}` | {', '.join(stages) or 'nothing'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -115,8 +159,19 @@ def _jobs(config: Config) -> dict[tuple[str, str], str]:
     names = {
         "dataset": [{"dataset": name} for name in config.data],
         "model": models,
-        "steps": [m | {"sampler": s, "steps": n} for m in models for s, n in sample_runs(config, m["model"])],
+        "variant": [m | run._asdict() for m in models for run in sample_runs(config, m["model"])],
+        "base_variant": [
+            m | run._asdict() | {f"base_{key}": value for key, value in base._asdict().items()}
+            for m in models
+            for run, base in comparisons(config, m["model"])
+        ],
+        "measured": [m | {"variant": variant} for m in models for variant in optimize_variants(config)],
+        "profiled": [m | {"variant": variant} for m in models for variant in config.profile.variants],
         "name": [{"name": "any"}],
+        "of_optimize": [{"name": "any"}] if config.optimize.variants else [],
+        "of_curves": [{"variant": variant} for variant in curves(config)],
+        "any_curves": [{"name": "any"}] if curves(config) else [],
+        "of_profile": [{"name": "any"}] if config.profile.variants else [],
     }
     found = {}
     for rule, (kind, *keys_of_job) in CONSUMERS.items():

@@ -15,6 +15,7 @@ from genaccel.figures.style import INK, MUTED, text_at
 
 # Inches.
 MARGIN, COLUMN, FIRST, NEXT, PAD, TITLE, HEAD, FOOT_LINE, BETWEEN = 0.2, 1.75, 0.16, 0.125, 0.09, 0.48, 0.74, 0.14, 0.3
+HEAD_LINE = 0.145
 STUB = (1.6, 1.05, 0.8)
 EMPTY = "\N{EN DASH}"
 
@@ -54,7 +55,7 @@ def draw_table(
     widest = max(len(part) for _, part in blocks)
     width = max(MARGIN * 2 + sum(STUB) + COLUMN * widest, 6.5)
     notes = [line for text in foot for line in textwrap.wrap(text, int(width * 18))]
-    heights = [HEAD + sum(_heights(part)) + BETWEEN for _, part in blocks]
+    heights = [_head_height(part) + sum(_heights(part)) + BETWEEN for _, part in blocks]
     figure = Figure(figsize=(width, TITLE + sum(heights) - 0.05 + FOOT_LINE * len(notes)))
     text_at(figure, MARGIN, 0.14, title, fontsize=11, fontweight="bold")
     top = TITLE
@@ -89,7 +90,7 @@ def _draw_block(figure: Figure, top: float, right: float, lines: Sequence[Line],
     _rule(figure, top, right, 1.2)
     for edge, column in zip(edges, part, strict=True):
         _head(figure, top, edge, column.head)
-    top += HEAD
+    top += _head_height(part)
     _rule(figure, top, right, 0.7)
     above = Line("", "", "")
     for number, (line, height) in enumerate(zip(lines, _heights(part), strict=True)):
@@ -106,12 +107,17 @@ def _draw_block(figure: Figure, top: float, right: float, lines: Sequence[Line],
     _rule(figure, top, right, 1.2)
 
 
+def _head_height(part: Sequence[Column]) -> float:
+    """HEAD has room for four lines."""
+    return HEAD + HEAD_LINE * max(max(len(column.head) for column in part) - 4, 0)
+
+
 def _head(figure: Figure, top: float, right: float, texts: Sequence[str]) -> None:
     name, *rest = texts
     text_at(figure, right, top + 0.08, name, fontsize=9, fontweight="bold", ha="right")
     for number, text in enumerate(rest):
         ink = MUTED if number else INK
-        text_at(figure, right, top + 0.26 + 0.145 * number, text, fontsize=7.5, color=ink, ha="right")
+        text_at(figure, right, top + 0.26 + HEAD_LINE * number, text, fontsize=7.5, color=ink, ha="right")
 
 
 def _stub(figure: Figure, top: float, line: Line, above: Line) -> None:

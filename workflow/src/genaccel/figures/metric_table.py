@@ -12,13 +12,13 @@ import pandas
 from genaccel.atomic import atomic_file
 from genaccel.command import stage_errors
 from genaccel.figures.grid_table import Column, Entry, Line, draw_table
+from genaccel.figures.notes import Notes
 from genaccel.figures.numbers import PLUS_MINUS, decimals, interval, number, with_spread
 from genaccel.figures.scores import ARROWS, SAMPLING, SCORES, read_scores, sampling_name
 from genaccel.figures.spec import FigureJob
 from genaccel.figures.style import INK, MUTED, TIMES, WARNING, figure_parser, save, theme
 from genaccel.figures.summary import summarise
 
-MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}#"
 FITS = 30  # small letters that a column has room for
 KEYS = ["metric", "detail", "place", "modality"]
 
@@ -53,22 +53,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             summary.to_csv(partial, index=False, float_format="%.6g", lineterminator="\n")
 
 
-class Notes:
-    """Footnotes by the marks of their cells; equal notes share a mark."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def mark(self, text: str) -> str:
-        if text not in self.texts:
-            self.texts.append(text)
-        number = self.texts.index(text)
-        return MARKS[number % len(MARKS)] * (1 + number // len(MARKS))
-
-    def __iter__(self) -> Iterator[str]:
-        return (f"{self.mark(text)} {text}" for text in self.texts)
-
-
 def metric_table(summary: pandas.DataFrame, job: FigureJob) -> Any:
     """A figure with one line a score, region and modality; one column a model and its sampling."""
     details, places = zip(*(_what(row) for row in summary.itertuples()), strict=True)
@@ -77,7 +61,7 @@ def metric_table(summary: pandas.DataFrame, job: FigureJob) -> Any:
     notes = Notes()
     columns = []
     several = summary["device"].nunique() > 1
-    for key, rows in sorted(summary.groupby(["model", "device", *SAMPLING], sort=False), key=_column_order):
+    for key, rows in sorted(summary.groupby(["model", "device", "variant", *SAMPLING], sort=False), key=_column_order):
         count = _common_count(rows)
         entries = [_entry(rows[(rows[KEYS] == list(line)).all(axis=1)], count, notes) for line in lines]
         columns.append(Column(_header(*key, count=count, several_devices=several), entries))
@@ -101,8 +85,8 @@ def _what(row: Any) -> tuple[str, str]:
 
 
 def _column_order(group: tuple[tuple[str, ...], pandas.DataFrame]) -> tuple[Any, ...]:
-    model, device, sampler, steps, *rest = group[0]
-    return model, device, sampler, int(steps) if steps.isdigit() else 0, *rest
+    model, device, variant, sampler, steps, *rest = group[0]
+    return model, device, sampler, int(steps) if steps.isdigit() else 0, *rest, variant
 
 
 def _common_count(rows: pandas.DataFrame) -> float:
@@ -153,6 +137,7 @@ def _below(row: Any, digits: int, count: float, notes: Notes) -> list[str]:
 def _header(
     model: str,
     device: str,
+    variant: str,
     sampler: str,
     steps: str,
     eta: str,
@@ -168,7 +153,8 @@ def _header(
         volumes += f" ({per_mask} a mask)"
     where = f"{split}{volumes}" + (f", {device}" if several_devices else "")
     size = size.replace("x", f" {TIMES} ")
-    return [model, f"{sampling_name(sampler, eta, order)}, {steps} step{'' if steps == '1' else 's'}", where, size]
+    sampling = f"{sampling_name(sampler, eta, order)}, {steps} step{'' if steps == '1' else 's'}"
+    return [model, sampling, *filter(None, [variant]), where, size]
 
 
 def _stub(line: Key, summary: pandas.DataFrame) -> Line:

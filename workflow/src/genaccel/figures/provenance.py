@@ -100,12 +100,24 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _name(run: Run) -> str:
-    steps = run.spec.get("steps") if run.stage == "metrics" else None
-    return " ".join(filter(None, (run.stage, run.model, run.variant, f"{steps} steps" if steps else "")))
+    named = [run.stage, run.model]
+    if run.stage != "metrics":
+        return " ".join([*named, run.variant])
+    sampled = [run.spec.get("run", run.spec), *filter(None, [run.spec.get("baseline")])]
+    # Before there were variants the column held the sampler.
+    return " ".join([*named, " against ".join(_sampling(one, run.variant) for one in sampled)])
+
+
+def _sampling(sampled: Mapping[str, Any], column: str) -> str:
+    steps = f"{sampled['steps']} steps" if sampled.get("steps") else ""
+    return " ".join(filter(None, (sampled.get("sampler", column), steps, sampled.get("variant", ""))))
 
 
 def _order(run: Run) -> tuple[Any, ...]:
-    return run.stage != "train", run.stage, run.model, run.variant, run.spec.get("steps") or 0, run.run_id
+    sampled = run.spec.get("run", run.spec)
+    compared = "baseline" in run.spec
+    place = (sampled.get("sampler", ""), sampled.get("steps") or 0, run.variant)
+    return run.stage != "train", run.stage, run.model, compared, *place, run.run_id
 
 
 if __name__ == "__main__":

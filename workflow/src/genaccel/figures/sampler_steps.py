@@ -64,6 +64,7 @@ def sampler_steps(summary: pandas.DataFrame, job: FigureJob) -> Figure:
     metrics = [metric for metric in METRICS if (shown["metric"] == metric).any()]
     if not metrics:
         raise SpecError("the table holds no FID, KID or SSIM to draw over the steps; run the stage `metrics` again")
+    shown = shown.assign(line=_names_of(shown))
     names, notes = _line_names(shown), _notes(shown)
     columns = list(_columns(shown))
     across = min(len(columns), ACROSS)
@@ -175,15 +176,20 @@ def _columns(shown: pandas.DataFrame) -> Iterator[Panels]:
     for (model, device, modality), rows in shown.groupby(["model", "device", "modality"]):
         title = ", ".join(filter(None, (model, modality, device if several else "")))
         steps = pandas.to_numeric(rows["steps"], errors="coerce").fillna(0).clip(lower=1).astype(int)
-        yield Panels(title, rows.assign(steps=steps, line=_names_of(rows)))
+        yield Panels(title, rows.assign(steps=steps))
 
 
 def _names_of(rows: pandas.DataFrame) -> list[str]:
-    return [sampling_name(row.sampler, row.eta, row.order) for row in rows.itertuples()]
+    """Sampler with its settings, and the variant where there are several."""
+    several = rows["variant"].nunique() > 1
+    return [
+        ", ".join(filter(None, (sampling_name(row.sampler, row.eta, row.order), row.variant if several else "")))
+        for row in rows.itertuples()
+    ]
 
 
 def _line_names(rows: pandas.DataFrame) -> list[str]:
-    return sorted(set(_names_of(rows)), key=lambda name: (name.startswith(REFERENCE), name))
+    return sorted(set(rows["line"]), key=lambda name: (name.startswith(REFERENCE), name))
 
 
 def _look(name: str, names: Sequence[str]) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 import pandas
 
-from genaccel.measurement import COLUMNS
+from genaccel.figures.tidy import read_tidy
+from genaccel.measurement import parse_case
 from genaccel.spec import SpecError
 
 ARROWS = {"higher": "\N{UPWARDS ARROW}", "lower": "\N{DOWNWARDS ARROW}", "as real": "\N{ALMOST EQUAL TO}"}
@@ -57,23 +58,19 @@ SAMPLING = ("sampler", "steps", "eta", "order", "split", "size", "per_mask")
 
 
 def read_scores(path: Path) -> pandas.DataFrame:
-    """The rows of stage `metrics` of a tidy table.
+    """The rows of stage `metrics` of a tidy table, ``variant`` empty where the run was older than variants.
 
     Raises:
         SpecError: not a tidy table, or one without such rows.
     """
-    text = dict.fromkeys(("model", "variant", "device", "case", "unit", "reason"), str)
-    try:
-        table = pandas.read_csv(path, dtype=text, keep_default_na=False, na_values={"value": "", "n": ""})
-    except (pandas.errors.EmptyDataError, pandas.errors.ParserError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} is no tidy table ({error}); derive it with python -m genaccel.table") from None
-    if missing := [column for column in COLUMNS if column not in table]:
-        raise SpecError(f"{path} lacks the columns {', '.join(missing)}; derive it with python -m genaccel.table")
+    table = read_tidy(path, "metrics")
     shown = set(SCORES) | {f"{score}_{ending}" for score in SCORES for ending in COMPANIONS}
-    scores = table[(table["stage"] == "metrics") & table["metric"].isin(shown)]
+    scores = table[table["metric"].isin(shown)]
     if not scores["metric"].isin(list(SCORES)).any():
-        raise SpecError(f"{path} holds no scores among its {len(table)} rows; run the stage `metrics` first")
-    return scores
+        raise SpecError(f"{path} holds no scores among its {len(table)} rows of `metrics`; run that stage first")
+    # Such a run has its sampler in the column; in which arithmetic it sampled it does not say.
+    sampler = scores["case"].map(lambda case: parse_case(case).get("sampler"))
+    return scores.assign(variant=scores["variant"].where(scores["variant"] != sampler, ""))
 
 
 def sampling_name(sampler: str, eta: str, order: str) -> str:

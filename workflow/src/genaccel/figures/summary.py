@@ -15,7 +15,7 @@ from genaccel.measurement import parse_case
 SUMMARY = (
     *("metric", "region", "channel", "modality", "mean", "sd", "low", "high", "n", "subjects", "unit", "better"),
     *("floor", "floor_low", "floor_high", "real", "real_is", "median", "q25", "q75", "status", "warning", "note"),
-    *("model", "device", *SAMPLING, "settings"),
+    *("model", "device", "variant", *SAMPLING, "settings"),
 )
 
 NUMBERS = ("mean", "sd", "low", "high", "n", "subjects", "floor", "floor_low", "floor_high", "real")
@@ -51,14 +51,13 @@ def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
     such as SSIM's window.
     """
     rows = []
-    for (model, device), of_model in scores.groupby(["model", "device"], sort=False):
+    for (model, device, variant), of_model in scores.groupby(["model", "device", "variant"], sort=False):
+        named = {"model": model, "device": device, "variant": variant}
         cells: dict[str, list[Cell]] = {}
         for (metric, case), found in of_model.groupby(["metric", "case"], sort=False):
             cells.setdefault(metric, []).append(Cell(parse_case(case), found))
         for metric in SCORES:
-            rows += [
-                {"model": model, "device": device} | _summary(metric, cell, cells) for cell in cells.get(metric, ())
-            ]
+            rows += [named | _summary(metric, cell, cells) for cell in cells.get(metric, ())]
     table = pandas.DataFrame(sorted(rows, key=_position), columns=SUMMARY)
     return table.fillna({"real_is": ""}).astype(dict.fromkeys(NUMBERS, float))
 
@@ -164,4 +163,4 @@ def _position(row: Mapping[str, Any]) -> tuple[Any, ...]:
     steps = int(row["steps"]) if row["steps"].isdigit() else 0
     metric, region = list(SCORES).index(row["metric"]), row["region"] != "whole"
     place = (metric, region, row["region"], row["channel"], row["modality"], row["model"], row["device"])
-    return (*place, row["sampler"], row["eta"], steps, row["settings"])
+    return (*place, row["sampler"], row["eta"], steps, row["variant"], row["settings"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +19,7 @@ from genaccel.med_ddpm.blocks import Attention
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.med_ddpm.unet import UNet
-
-Precision = Literal["fp32", "tf32", "bf16"]
+from genaccel.variant import Precision
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Memory:
         return self.weights + self.gradients + self.optimizer + self.ema + self.activations + self.transient
 
 
+@functools.cache  # a training says it at its start and writes it at its end
 def training_memory(
     spec: MedDDPMSpec, batch: int, precision: Precision = "fp32", gradient_checkpointing: bool = False
 ) -> Memory:
@@ -70,7 +71,7 @@ def training_memory(
     Args:
         spec: network and grid.
         batch: volumes a device and micro-step.
-        precision: ``bf16`` is autocast, with its copies of the weights; ``tf32`` stores FP32.
+        precision: ``bf16`` and ``fp16`` are autocast, with its copies of the weights; ``tf32`` stores FP32.
         gradient_checkpointing: recompute inside residual and attention blocks.
     """
     model = _network(spec, precision, gradient_checkpointing)
@@ -175,7 +176,8 @@ class _Accelerator(TorchFunctionMode):
 
     def __init__(self, precision: Precision) -> None:
         super().__init__()
-        self.bf16 = precision == "bf16"
+        # FP16 is as large.
+        self.bf16 = precision in ("bf16", "fp16")
         self._weights: dict[int, Tensor] = {}
 
     def around(self, forward: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -91,7 +91,7 @@ class UNet(nn.Module):
         Raises:
             ValueError: where the channels are not the network's or a side cannot be halved at every level.
         """
-        self._check(x)
+        self.check_input(x)
         embedding = self.time_embed(step_embedding(t, self.base_channels).to(self.time_embed[0].weight.dtype))
         h, skips = x, []
         for layers in self.input_blocks:
@@ -111,7 +111,8 @@ class UNet(nn.Module):
                 h = layer(*inputs)
         return h
 
-    def _check(self, x: Tensor) -> None:
+    def check_input(self, x: Tensor) -> None:
+        """Raises ValueError where the channels are not the network's or a side cannot be halved at every level."""
         if x.ndim != 5 or x.shape[1] != self.in_channels:
             raise ValueError(
                 f"UNet: the input has shape {tuple(x.shape)}; it must be (B, {self.in_channels}, D, H, W): "

@@ -17,13 +17,15 @@ from genaccel.metrics.distances import distance_results
 from genaccel.metrics.diversity import diversity
 from genaccel.metrics.features import feature_network
 from genaccel.metrics.reference import RealVolumes, read_real
-from genaccel.metrics.results import Case, dice_results, diversity_results, nearest_real_results, volume_results
-from genaccel.metrics.samples import SampleIndex, read_index
+from genaccel.metrics.results import dice_results, diversity_results, nearest_real_results, volume_results
+from genaccel.metrics.sample_features import SampleFeatures, SampleRecord, write_sample_features
+from genaccel.metrics.samples import SampleIndex, read_index, sampling_case
 from genaccel.metrics.scoring import Scorer, Scoring
 from genaccel.metrics.segmenter.network import Segmenter
 from genaccel.metrics.spec import MetricsJob
 from genaccel.provenance import provenance
 from genaccel.spec import SpecError
+from genaccel.variant import STRICT
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -34,13 +36,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--segmenter", type=Path, required=True, help="what `genaccel.metrics.segmenter` wrote of it")
     parser.add_argument("--run", type=Path, required=True, help="run JSON to write")
     parser.add_argument("--per-volume", type=Path, required=True, help="CSV to write, one row a volume and modality")
+    parser.add_argument("--features", type=Path, required=True, help="the volumes' features to write (safetensors)")
     args = parser.parse_args(argv)
     with stage_errors("metrics"):
         job = MetricsJob.parse(args.spec)
         manifest, index = read_manifest(args.manifest), read_index(args.samples)
         check_index(job, index, args.samples)
         device = open_device(job.device, threads=args.threads)
-        precision = device.set_precision("fp32")
+        precision = device.apply(STRICT)
         network = feature_network(job.metrics.features, device.torch)
         real = read_real(args.real)
         real.check(network, file_sha256(args.manifest), args.real)
@@ -68,12 +71,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             "manifest_sha256": file_sha256(args.manifest),
         }
         write_per_volume(args.per_volume, scoring)
+        write_sample_features(args.features, sample_features(scoring, index, real))
         write_run(
             args.run,
             Run(
                 stage="metrics",
                 model=job.model,
-                variant=job.sampler,
+                variant=job.variant,
                 device=device.slug,
                 spec=job.model_dump(mode="json") | {"sample_spec_sha256": index.spec_sha256},
                 workload=workload(job, manifest, index, real),
@@ -86,11 +90,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def check_index(job: MetricsJob, index: SampleIndex, folder: Path) -> None:
     """Raises SpecError where the folder's volumes were sampled otherwise than the job says."""
-    for name, settings, found in (("sampler", job.sampler, index.sampler), ("steps", job.steps, index.steps)):
+    for name in ("sampler", "steps", "variant"):
+        settings, found = getattr(job, name), getattr(index, name)
         if settings != found:
             raise SpecError(
                 f"{folder} holds samples of {name} {found!r}, but the settings say {settings!r}; pass the folder of "
-                "this sampler and number of steps, or sample again"
+                "this sampler, number of steps and variant, or sample again"
             )
 
 
@@ -106,15 +111,6 @@ def check_segmenter(segmenter: Segmenter | None, manifest: Manifest, path: Path)
         )
 
 
-def sampling_case(manifest: Manifest, index: SampleIndex) -> Case:
-    """What tells these samples from others of the same model."""
-    size = "x".join(map(str, manifest.shape))
-    per_mask = len({volume.sample for volume in index.volumes})
-    case: Case = {"sampler": index.sampler, "steps": index.steps, "split": index.split, "size": size}
-    options = {"eta": index.eta, "order": index.order}
-    return case | {"per_mask": per_mask} | {name: value for name, value in options.items() if value is not None}
-
-
 def workload(job: MetricsJob, manifest: Manifest, index: SampleIndex, real: RealVolumes) -> dict[str, Any]:
     """What is scored, whatever device made or scored it, and wherever the feature network's file lies."""
     return {
@@ -125,6 +121,18 @@ def workload(job: MetricsJob, manifest: Manifest, index: SampleIndex, real: Real
         "volumes": [[volume.subject, volume.sample] for volume in index.volumes],
         "data": manifest.model_dump(mode="json", include={"dataset", "kind", "modalities", "channels", "shape"}),
     }
+
+
+def sample_features(scoring: Scoring, index: SampleIndex, real: RealVolumes) -> SampleFeatures:
+    record = SampleRecord(
+        network=real.record.network,
+        sample_spec_sha256=index.spec_sha256,
+        weights_sha256=index.weights_sha256,
+        subjects=tuple(scoring.subjects),
+        samples=tuple(volume.sample for volume in scoring.volumes[:: len(scoring.features)]),
+        modalities=tuple(scoring.features),
+    )
+    return SampleFeatures(record, scoring.features)
 
 
 def write_per_volume(path: Path, scoring: Scoring) -> None:

@@ -15,10 +15,10 @@ from genaccel.metrics.interval import deletions, jackknife_interval, too_few
 from genaccel.metrics.kid import polynomial_kernel
 from genaccel.metrics.mmd import KernelDistance, rbf_kernel
 from genaccel.metrics.reference import RealVolumes
+from genaccel.metrics.samples import Case
 from genaccel.metrics.sets import checked_sets
 from genaccel.seeds import derive_seed
 
-Case = dict[str, str | int | float]
 Rows = NDArray[np.intp]
 
 NEVER_NEGATIVE = ("fid", "mmd")

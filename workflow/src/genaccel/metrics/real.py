@@ -19,6 +19,7 @@ from genaccel.metrics.reference import NetworkRecord, RealRecord, RealVolumes, w
 from genaccel.metrics.samples import check_finite
 from genaccel.metrics.spec import RealJob
 from genaccel.spec import SpecError
+from genaccel.variant import STRICT
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not manifest.subjects:
             raise SpecError(f"{args.manifest} holds no subject; there is nothing to compare samples with")
         device = open_device(job.device, threads=args.threads)
-        device.set_precision("fp32")
+        device.apply(STRICT)
         network = feature_network(job.features, device.torch)
         write_real(args.out, real_volumes(args.manifest, manifest, network, device))
         print(f"metrics: features of {len(manifest.subjects)} real subjects in {args.out}")

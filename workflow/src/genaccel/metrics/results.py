@@ -11,10 +11,9 @@ from genaccel.metrics.image import DATA_RANGE, UNITS
 from genaccel.metrics.memorisation import nearest, thumbnail_shape
 from genaccel.metrics.ms_ssim import scales_that_fit
 from genaccel.metrics.reference import RealVolumes
+from genaccel.metrics.samples import Case
 from genaccel.metrics.scoring import Scored
 from genaccel.metrics.spec import MetricsSpec
-
-Case = dict[str, str | int | float]
 
 
 def volume_results(

@@ -14,6 +14,9 @@ from safetensors.numpy import load_file
 from genaccel.data.manifest import Manifest
 from genaccel.spec import Spec, SpecError
 
+Case = dict[str, str | int | float]
+"""Of a ``genaccel.measurement.Result``."""
+
 
 class _Record(Spec):
     # Open, unlike the settings: a key that the sampler adds for the record is no fault of the folder.
@@ -34,6 +37,7 @@ class SampleIndex(_Record):
     model: str
     sampler: str
     steps: int
+    variant: str
     eta: float | None = None
     order: int | None = None
     seed: int
@@ -96,6 +100,15 @@ def by_subject(index: SampleIndex, manifest: Manifest) -> dict[str, list[Sampled
             f"should have: {_some(lacking)}; run the stage `sample` again"
         )
     return found
+
+
+def sampling_case(manifest: Manifest, index: SampleIndex) -> Case:
+    """What tells these samples from others of the same model."""
+    size = "x".join(map(str, manifest.shape))
+    per_mask = len({volume.sample for volume in index.volumes})
+    case: Case = {"sampler": index.sampler, "steps": index.steps, "split": index.split, "size": size}
+    options = {"eta": index.eta, "order": index.order}
+    return case | {"per_mask": per_mask} | {name: value for name, value in options.items() if value is not None}
 
 
 def load_sample(folder: Path, volume: SampledVolume, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from genaccel.metrics.features import FEATURES, needs_weights
+from genaccel.sample.samplers import SAMPLERS
+from genaccel.sample.spec import SampleRun
 from genaccel.spec import Spec, setting
 
 
@@ -81,6 +83,43 @@ class MetricsSpec(Spec):
         return window
 
 
+class BaselineSpec(Spec):
+    """A run to compare others of its model with; what it leaves out is as in the run that is compared."""
+
+    variant: str | None = None
+    sampler: str | None = None
+    steps: Annotated[int, Field(ge=1)] | None = None
+
+    def is_met_by(self, run: SampleRun, compared: SampleRun) -> bool:
+        """Whether ``run`` is what another run is compared with."""
+        own_steps = run.steps == compared.steps or "steps" not in SAMPLERS.options(run.sampler)
+        return (
+            run.variant == (self.variant or compared.variant)
+            and run.sampler == (self.sampler or compared.sampler)
+            and (own_steps if self.steps is None else run.steps == self.steps)
+        )
+
+    @field_validator("sampler")
+    @classmethod
+    def _known(cls, sampler: str | None) -> str | None:
+        return None if sampler is None else SAMPLERS.check(sampler)
+
+
+class CompareSpec(Spec):
+    """Which runs are compared volume by volume, and as sets; the scores of a run do not depend on it."""
+
+    baselines: tuple[BaselineSpec, ...] = setting(
+        (BaselineSpec(variant="fp32_strict"),),
+        "runs that the others of a model are compared with: any of variant, sampler, steps; what is left out is as in "
+        "the compared run. Where a baseline is not sampled there is no comparison",
+        example=({"variant": "fp32_strict_benchmark"},),
+    )
+
+
+class MetricsBlock(CompareSpec, MetricsSpec):
+    """The config's block `metrics`."""
+
+
 class RealJob(Spec):
     """What the rule `metrics_real` passes."""
 
@@ -104,4 +143,25 @@ class MetricsJob(Spec):
     model: str
     sampler: str
     steps: int
+    variant: str
     metrics: MetricsSpec
+
+
+class RunName(Spec):
+    """Which run of a model: how it was sampled."""
+
+    sampler: str
+    steps: int
+    variant: str
+
+
+class CompareJob(Spec):
+    """What the rule `metrics_compare` passes."""
+
+    device: str
+    model: str
+    run: RunName
+    baseline: RunName
+    ssim_window: int
+    ssim_sigma: float
+    reference: Literal["train", "validation", "test"] | None

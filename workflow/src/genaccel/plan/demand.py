@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from genaccel.data.split import Split
-from genaccel.device import CPU, Precision
+from genaccel.device import CPU
 from genaccel.med_ddpm.memory import Memory, denoising_memory, training_memory
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.plan.dag import Job
 from genaccel.plan.work import Step, step_work
 from genaccel.sample.spec import SampleJob
 from genaccel.train.spec import TrainJob
+from genaccel.variant import Precision
 
 SplitSizes = Mapping[Split, int]
 """Subjects of a data set by split."""
@@ -88,7 +89,7 @@ def _training(job: Job, spec: TrainJob) -> Demand:
         stage="train",
         network=spec.model,
         step="train",
-        precision=train.precision,
+        precision=spec.switches.precision,
         batch=train.batch,
         gradient_checkpointing=train.gradient_checkpointing,
         steps=train.steps * train.accumulate,
@@ -106,7 +107,7 @@ def _sampling(job: Job, spec: SampleJob, splits: SplitSizes, kind: str) -> Deman
         stage="sample",
         network=spec.model,
         step="denoise",
-        precision=spec.sample.precision,
+        precision=spec.switches.precision,
         batch=batch,
         gradient_checkpointing=False,
         steps=spec.steps * math.ceil(volumes / batch),

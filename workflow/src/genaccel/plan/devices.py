@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from genaccel.device import CPU, Precision, open_device
-from genaccel.plan.resources import read_resource
+from genaccel.resources import read_resource
 from genaccel.spec import SpecError, nearest
 
 GIB = 2**30

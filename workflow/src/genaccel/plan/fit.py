@@ -41,7 +41,7 @@ def fault(demand: Demand, device: KnownDevice, others: list[KnownDevice]) -> str
     key = f"models.{demand.model}.{demand.stage}"
     if found == "unsupported":
         lacking = device.lacks[demand.precision]
-        text = f"{demand.job} cannot run on {device.name}: {lacking}; set {key}: {{precision: fp32}}"
+        text = f"{demand.job} cannot run on {device.name}: {lacking}; set {key}: {_variant(demand, 'fp32_strict')}"
         then = fault(dataclasses.replace(demand, precision="fp32"), device, others)
         return f"{text}. Even so: {then}" if then else text
     if found != "out of memory":
@@ -67,7 +67,7 @@ def _remedies(demand: Demand, device: KnownDevice) -> list[tuple[str, Demand]]:
     options: list[dict[str, object]] = []
     if demand.step == "train" and not demand.gradient_checkpointing:
         options.append({"gradient_checkpointing": True})
-    if demand.precision != "bf16":
+    if demand.precision not in ("bf16", "fp16"):
         options.append({"precision": "bf16"})
     together = {key: value for option in options for key, value in option.items()}
     combined = [{"batch": 1, **option} for option in options if demand.batch > 1]
@@ -91,12 +91,19 @@ def _fitting(demand: Demand, device: KnownDevice, changes: Iterable[dict[str, ob
     for change in changes:
         changed = dataclasses.replace(demand, **change)
         if verdict(changed, device) in ("fits", "tight"):
-            yield _yaml(change), changed
+            yield _yaml(demand, change), changed
 
 
-def _yaml(settings: dict[str, object]) -> str:
-    text = ", ".join(f"{key}: {str(value).lower()}" for key, value in settings.items())
-    return f"{{{text}}}"
+def _yaml(demand: Demand, settings: dict[str, object]) -> str:
+    parts = [f"{key}: {str(value).lower()}" for key, value in settings.items() if key != "precision"]
+    if "precision" in settings:
+        parts.append(_variant(demand, str(settings["precision"])).strip("{}"))
+    return f"{{{', '.join(parts)}}}"
+
+
+def _variant(demand: Demand, name: str) -> str:
+    """Training has one variant, sampling a list."""
+    return f"{{variant: {name}}}" if demand.step == "train" else f"{{variants: [{name}]}}"
 
 
 def _gib(size: float) -> str:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from genaccel.measurement import Run, read_run
 from genaccel.plan.devices import KnownDevice, known_devices
-from genaccel.plan.resources import read_resource
 from genaccel.plan.work import Step, step_work
+from genaccel.resources import read_resource
 from genaccel.spec import SpecError
 from genaccel.train.spec import TrainJob
+from genaccel.variants import VARIANTS
 
 REFERENCES = Path("results/reference")
 
@@ -72,6 +74,8 @@ def step_seconds(device: KnownDevice, step: Step, precision: str, flops: float, 
     """
     if precision in device.lacks:
         return None
+    # Tensor cores that have both take as long for either.
+    precision = "bf16" if precision == "fp16" else precision
     if own := _from_measured(device, step, precision, flops, operations):
         return own
     base = known_devices()[BASE]
@@ -140,19 +144,31 @@ def reference_runs(slug: str, references: Path = REFERENCES) -> Iterator[Run]:
 def training_job(run: Run) -> TrainJob | None:
     """A run's settings, where this version still has them all."""
     try:
-        return TrainJob.build(run.spec)
+        return TrainJob.build(_with_switches(run.spec))
     except SpecError:
         return None
+
+
+def _with_switches(spec: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a run from before there were variants, which gave a precision alone."""
+    train = dict(spec.get("train") or {})
+    name = {"fp32": "fp32_strict", "tf32": "tf32", "bf16": "bf16"}.get(train.pop("precision", None))
+    if name is None:
+        return spec
+    return spec | {"train": train | {"variant": name}, "switches": VARIANTS[name].model_dump()}
 
 
 def _training_step(run: Run) -> MeasuredStep | None:
     """Seconds of a micro-step of a run; None where its time is not that of all its steps on one device."""
     job = training_job(run)
-    if job is None or run.n_devices > 1 or run.provenance.get("parallelism", {}).get("checkpoint"):
+    # Of fused kernels the time says nothing of PyTorch's own, nor the other way round.
+    if job is None or job.switches.kernels == "fused" or run.n_devices > 1:
+        return None
+    if run.provenance.get("parallelism", {}).get("checkpoint"):
         return None
     total = sum(sum(result.values) for result in run.results if result.metric == "training_time")
     micro_steps = job.train.steps * job.train.accumulate
     if not total or not micro_steps:
         return None
     work = step_work(job.model, "train", job.train.gradient_checkpointing)
-    return MeasuredStep("train", job.train.precision, work.flops * job.train.batch, total / micro_steps)
+    return MeasuredStep("train", job.switches.precision, work.flops * job.train.batch, total / micro_steps)

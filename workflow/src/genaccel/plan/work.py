@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
+from genaccel.flops import Counter
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.med_ddpm.unet import UNet
 
@@ -63,20 +61,3 @@ def _forward(spec: MedDDPMSpec) -> Work:
     with torch.no_grad(), Counter() as counted:
         model(inputs, t)
     return Work(counted.flops, counted.operations)
-
-
-class Counter(TorchDispatchMode):
-    """Counts by PyTorch's own formulas, without the bookkeeping by module that makes its counter slow."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flops = self.operations = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.operations += not func.is_view
-        if formula := flop_registry.get(func.overloadpacket):
-            self.flops += formula(*args, **(kwargs or {}), out_val=result)
-        return result

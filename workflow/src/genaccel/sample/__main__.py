@@ -18,6 +18,7 @@ from genaccel.command import stage_errors, stage_parser
 from genaccel.data.manifest import Manifest, Subject, load_subject, read_manifest
 from genaccel.device import Device, open_device
 from genaccel.med_ddpm.layout import encode_condition, from_model
+from genaccel.med_ddpm.network import Network, sampling_network
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
 from genaccel.med_ddpm.weights import load_weights
@@ -27,6 +28,7 @@ from genaccel.sample.samplers import SAMPLERS
 from genaccel.sample.spec import SampleJob
 from genaccel.sample.volume import is_written, volume_name, write_volume
 from genaccel.spec import SpecError
+from genaccel.variant import apply
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -40,15 +42,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         manifest = read_manifest(args.manifest)
         wanted = [(s, k) for s in _subjects(manifest, job) for k in range(job.sample.per_mask)]
         device = open_device(job.device, threads=args.threads)
-        device.set_precision(job.sample.precision)
-        model = UNet(job.model).eval()
+        apply(job.switches, device, "sample.variants", job.variant)
+        model = UNet(job.model)
         model.load_state_dict(load_weights(args.weights, job.model))
-        model.to(device.torch)
+        network = sampling_network(model, job.switches, device)
         options = _options(job)
         record = {
             "model": Path(args.out).parent.name,
             "sampler": job.sampler,
             "steps": job.steps,
+            "variant": job.variant,
             "eta": options.get("eta"),
             "order": options.get("order"),
             "split": job.sample.split,
@@ -61,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             todo = [(s, k) for s, k in wanted if not is_written(folder, s, k)]
             if len(todo) < len(wanted):
                 print(f"sample: {len(wanted) - len(todo)} of {len(wanted)} volumes are there from an earlier attempt")
-            _sample(todo, folder, job, manifest, args.manifest, model, device, record)
+            _sample(todo, folder, job, manifest, args.manifest, network, device, record)
             volumes = [
                 {"subject": s.subject, "sample": k, "volume": f"{volume_name(s, k)}.safetensors"} for s, k in wanted
             ]
@@ -76,7 +79,7 @@ def _sample(
     job: SampleJob,
     manifest: Manifest,
     manifest_path: str,
-    model: UNet,
+    network: Network,
     device: Device,
     record: dict[str, Any],
 ) -> None:
@@ -91,13 +94,13 @@ def _sample(
             seeds = [volume_seed(job.sample.seed, s.subject, k) for s, k in batch]
             noise = VolumeNoise(seeds, shape, device.torch)
             condition = torch.stack([_condition(manifest_path, s, manifest, job) for s, _ in batch]).to(device.torch)
-            denoise = denoiser(model, condition, device, job.sample.precision, progress.update)
+            denoise = denoiser(network, condition, device, progress.update)
             images = sampler(denoise=denoise, x=noise(), schedule=schedule, noise=noise, **options).cpu()
             for (subject, k), seed, image in zip(batch, seeds, images, strict=True):
                 if not torch.isfinite(image).all():
                     raise SpecError(
-                        f"the volume of {subject.subject} is not finite; train longer, or sample in fp32 "
-                        "(sample.precision)"
+                        f"the volume of {subject.subject} is not finite; train longer, or sample in full precision "
+                        "(sample.variants: [fp32_strict])"
                     )
                 volume = from_model(image, job.model.axes).numpy()
                 write_volume(folder, subject, k, volume, job.model.image, record | {"seed": seed})

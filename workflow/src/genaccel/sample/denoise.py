@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from genaccel.device import Device, Precision
+from genaccel.device import Device
+from genaccel.med_ddpm.network import Network
 
 
 def denoiser(
-    model: nn.Module,
+    network: Network,
     condition: Tensor,
     device: Device,
-    precision: Precision,
     after: Callable[[], object] = lambda: None,
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """Binds masks to a network.
 
     Args:
-        model: predicts noise from image and mask channels, (B, C + C', D, H, W), (B,).
+        network: predicts noise from image and mask channels, (B, C + C', D, H, W), (B,), in FP32.
         condition: encoded masks, (B, C', D, H, W).
         device: decides whether the network always gets the same number of volumes.
-        precision: arithmetic of the network.
         after: called after each evaluation, for progress.
 
     Returns:
@@ -31,23 +30,23 @@ def denoiser(
     """
 
     def denoise(x: Tensor, t: Tensor) -> Tensor:
-        with torch.inference_mode(), device.autocast(precision):
+        with torch.inference_mode():
             inputs = torch.cat([x, condition], dim=1)
             predicted = (
-                in_fixed_batches(model, inputs, t, device.fixed_batch) if device.fixed_batch else model(inputs, t)
+                in_fixed_batches(network, inputs, t, device.fixed_batch) if device.fixed_batch else network(inputs, t)
             )
         device.mark_step()
         after()
-        return predicted.float()
+        return predicted
 
     return denoise
 
 
-def in_fixed_batches(model: nn.Module, inputs: Tensor, t: Tensor, size: int) -> Tensor:
-    """``model(inputs, t)`` in batches of exactly ``size``, the last filled up with copies of its first volume."""
+def in_fixed_batches(network: Network, inputs: Tensor, t: Tensor, size: int) -> Tensor:
+    """``network(inputs, t)`` in batches of exactly ``size``, the last filled up with copies of its first volume."""
     predicted = []
     for start in range(0, len(inputs), size):
         chosen = torch.arange(start, start + size)
         chosen[chosen >= len(inputs)] = start
-        predicted.append(model(inputs[chosen], t[chosen]))
+        predicted.append(network(inputs[chosen], t[chosen]))
     return torch.cat(predicted)[: len(inputs)]

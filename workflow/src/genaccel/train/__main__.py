@@ -30,6 +30,7 @@ from genaccel.train.processes import launch, process_group
 from genaccel.train.spec import Conduct, TrainJob
 from genaccel.train.stop import Stop
 from genaccel.train.volumes import Volumes
+from genaccel.variant import apply
 
 TAIL = 50
 """Last steps whose mean is the final loss: one step's loss is mostly its random diffusion step."""
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         streams.enter_context(redirect_stdout(SurvivingStream(sys.stdout)))
         streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))
         device = open_device(job.device, index=int(os.environ.get("LOCAL_RANK", "0")), threads=args.threads)
-        effective = device.set_precision(job.train.precision)
+        effective = apply(job.switches, device, "train.variant", job.train.variant)
         with process_group(device.kind) as process:
             started = time.perf_counter()
             training = _training(job, args.manifest, device, process)
@@ -71,9 +72,8 @@ def _training(job: TrainJob, manifest: str, device: Device, process) -> Training
     if job.train.weights:
         model.load_state_dict(load_weights(job.train.weights, job.model))
     volumes = Volumes(manifest, "train", job.model)
-    return Training(
-        model.to(device.torch), job.train, volumes, Schedule(job.model.timesteps).to(device.torch), device, process
-    )
+    schedule = Schedule(job.model.timesteps).to(device.torch)
+    return Training(model.to(device.torch), job.train, job.switches, volumes, schedule, device, process)
 
 
 def _checkpoints(job: TrainJob, manifest: str, folder: str) -> Checkpoints:
@@ -158,7 +158,7 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
 
 def _predicted_memory(job: TrainJob) -> int:
     spec = job.train
-    return training_memory(job.model, spec.batch, spec.precision, spec.gradient_checkpointing).total
+    return training_memory(job.model, spec.batch, job.switches.precision, spec.gradient_checkpointing).total
 
 
 def _write(
@@ -168,7 +168,7 @@ def _write(
     run = Run(
         stage="train",
         model=Path(args.measurement).parent.name,
-        variant=job.train.precision,
+        variant=job.train.variant,
         device=device.slug,
         n_devices=job.train.processes,
         spec=job.model_dump(mode="json"),
@@ -193,14 +193,16 @@ def _write(
     write_run(args.measurement, run)
     save_weights(
         args.weights,
-        training.ema.weights,
+        training.average,
         {"spec_sha256": run.spec_sha256, "steps": training.step_number, "timesteps": job.model.timesteps},
     )
     print(f"train: wrote {args.weights}")
 
 
 def _workload(job: TrainJob, manifest: str) -> dict:
-    return job.model_dump(mode="json", exclude={"device"}) | {"manifest_sha256": file_sha256(manifest)}
+    # Not the variant: that is what runs of one workload are compared by.
+    work = job.model_dump(mode="json", exclude={"device": True, "switches": True, "train": {"variant"}})
+    return work | {"manifest_sha256": file_sha256(manifest)}
 
 
 def _results(training: Training, job: TrainJob, device: Device, seconds: float):

@@ -37,7 +37,7 @@ def parts_of_key(job: TrainJob, manifest_sha256: str, weights_sha256: str | None
         "settings": hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest(),
         "data": manifest_sha256,
         "starting weights": weights_sha256 or "",
-        "code": code(*CODE),
+        "code": code(*CODE, job.switches.module),
     }
 
 

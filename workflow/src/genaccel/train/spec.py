@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from genaccel.med_ddpm.spec import MedDDPMSpec
-from genaccel.spec import Spec, setting
+from genaccel.spec import Spec, SpecError, setting
+from genaccel.variant import Variant
 
 
 class EMASpec(Spec):
@@ -37,8 +36,10 @@ class TrainSpec(Spec):
         example=0.05,
         ge=0,
     )
-    precision: Literal["fp32", "tf32", "bf16"] = setting(
-        "fp32", "arithmetic; weights, optimizer and average stay FP32", example="tf32"
+    variant: str = setting(
+        "fp32_strict",
+        "arithmetic, layout and kernels, by a variant's name; weights, optimizer and average stay FP32 in all",
+        example="tf32",
     )
     gradient_checkpointing: bool = setting(False, "recompute activations to save memory", example=True)
     processes: int = setting(1, "devices to train on, one process each (DDP)", example=2, ge=1)
@@ -67,10 +68,48 @@ class TrainBlock(Conduct, TrainSpec):
     """The config's block `train`."""
 
 
+def check_trainable(train: TrainSpec, model: MedDDPMSpec, switches: Variant) -> None:
+    """That the training loop can do with a variant what the settings ask for.
+
+    Raises:
+        SpecError: naming the key and the remedy.
+    """
+    if switches.kernels == "stock":
+        if switches.cuda_graphs:
+            raise SpecError(
+                f"train.variant: {train.variant} records CUDA graphs of PyTorch's own kernels, which only sampling and "
+                "measuring do; train with a variant without cuda_graphs, or with kernels: fused"
+            )
+        return
+    for key, value, only in (
+        ("processes", train.processes, 1),
+        ("gradient_checkpointing", train.gradient_checkpointing, False),
+    ):
+        if value != only:
+            raise SpecError(
+                f"train.{key}: training with fused kernels needs {str(only).lower()}, not {str(value).lower()}; change "
+                f"it, or train with a variant with kernels: stock instead of {train.variant}"
+            )
+    if model.dropout:
+        raise SpecError(
+            f"models.<name>.dropout: training with fused kernels needs 0, not {model.dropout}; change it, or train "
+            f"with a variant with kernels: stock instead of {train.variant}"
+        )
+
+
 class TrainJob(Spec):
-    """What the rule `train_model` passes, beside ``Conduct``."""
+    """What the rule `train_model` passes, beside ``Conduct``; ``switches`` are what the variant's name stands for."""
 
     device: str
     model: MedDDPMSpec
     train: TrainSpec
+    switches: Variant
     weights_fingerprint: str | None = None
+
+
+class CurvesJob(Spec):
+    """What the rule `train_curves` passes: which variant's losses, and whose they are compared with."""
+
+    study: str
+    variant: str
+    baseline: str

@@ -16,6 +16,7 @@ from genaccel.metrics.segmenter.network import Segmenter, SegmenterNetwork, halv
 from genaccel.metrics.segmenter.patches import Pair, patch_shape, training_split
 from genaccel.metrics.segmenter.training import channel_weights, train
 from genaccel.metrics.spec import SegmenterJob
+from genaccel.variant import STRICT
 
 VOXELS_A_THREAD = 8192
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         volumes = training_split(args.manifest, manifest)
         device = open_device(job.device, threads=min(cpu_threads(args.threads), useful_threads(job, manifest)))
-        device.set_precision("fp32")
+        device.apply(STRICT)
         device.seed(job.segmenter.seed)
         network = SegmenterNetwork(
             len(manifest.modalities), len(manifest.channels), job.segmenter.channels, metadata["depth"]
