@@ -58,7 +58,10 @@ def test_every_kernel_is_known(launches):
 
 def test_nvidias_module_and_the_csv_pages_agree(recorded, launches):
     pytest.importorskip("ncu_report", reason="NVIDIA's package ncu-report is not installed")
-    read, _ = read_report(recorded.with_name(f"{recorded.name}.ncu-rep"))
+    report = recorded.with_name(f"{recorded.name}.ncu-rep")
+    if not report.is_file():
+        pytest.skip(f"{report.name} holds the code of the library's kernels, 24 MB: its pages alone are kept")
+    read, _ = read_report(report)
     assert [set(launch.counters) for launch in read] == [set(launch.counters) for launch in launches]
     for one, other in zip(read, launches, strict=True):
         assert one.counters == pytest.approx(other.counters, rel=1e-3)

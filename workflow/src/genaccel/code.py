@@ -11,9 +11,12 @@ import ast
 import functools
 import hashlib
 import io
+import os
+import stat
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = "genaccel"
 ROOT = Path(__file__).parent.parent
@@ -34,19 +37,31 @@ def code(*entries: str, root: Path = ROOT) -> str:
         CodeError: a module is missing, naming the import and the file that has it.
     """
     total = hashlib.sha256()
-    for module in sorted(closure(*entries, root=root)):
-        total.update(f"{module}\0{_module_hash(_find(module, root), _stamp(_find(module, root)))}\0".encode())
+    for module, source in sorted(_sources(*entries, root=root).items()):
+        total.update(f"{module}\0{_module_hash(source)}\0".encode())
     return f"{entries[0]}@{total.hexdigest()[:16]}"
 
 
 def module_hashes(*entries: str, root: Path = ROOT) -> dict[str, str]:
     """Each module of the closure with the hash of its own source."""
-    return {m: _module_hash(_find(m, root), _stamp(_find(m, root))) for m in sorted(closure(*entries, root=root))}
+    return {module: _module_hash(source) for module, source in sorted(_sources(*entries, root=root).items())}
 
 
 def closure(*entries: str, root: Path = ROOT) -> set[str]:
     """The entry modules and all library modules that they import, directly or not."""
-    found: set[str] = set()
+    return set(_sources(*entries, root=root))
+
+
+class _Source(NamedTuple):
+    """A module's file with what tells an edit of it: the process that parses may outlive one."""
+
+    path: str
+    modified_ns: int
+    size: int
+
+
+def _sources(*entries: str, root: Path) -> dict[str, _Source]:
+    found: dict[str, _Source] = {}
     todo: list[tuple[str, str]] = []
     for entry in entries:
         todo.append((entry, "the rule"))
@@ -56,34 +71,34 @@ def closure(*entries: str, root: Path = ROOT) -> set[str]:
         module, importer = todo.pop()
         if module in found:
             continue
-        path = _find(module, root)
-        if path is None:
+        source = _find(module, root)
+        if source is None:
             raise CodeError(f"{importer} imports {module}, which is no module under {root / PACKAGE}; mend the import")
-        found.add(module)
+        found[module] = source
         # Importing a.b.c runs the __init__ of a and of a.b first.
         parents = module.split(".")
         todo += [(".".join(parents[:i]), importer) for i in range(1, len(parents))]
-        todo += [(name, str(path)) for name in _imports(path, _stamp(path), module, root)]
+        todo += [(name, source.path) for name in _imports(source, module, root)]
     return found
 
 
-def _find(module: str, root: Path) -> Path | None:
-    base = root.joinpath(*module.split("."))
-    for path in (base / "__init__.py", base.with_suffix(".py")):
-        if path.is_file():
-            return path
+def _find(module: str, root: Path) -> _Source | None:
+    # Strings, since a parse of the workflow asks some thousand times.
+    base = os.path.join(root, *module.split("."))
+    for path in (f"{base}{os.sep}__init__.py", f"{base}.py"):
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            return _Source(path, status.st_mtime_ns, status.st_size)
     return None
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    """Keys the caches below; the process that parses may outlive an edit."""
-    status = path.stat()
-    return status.st_mtime_ns, status.st_size
-
-
 @functools.cache
-def _imports(path: Path, stamp: tuple[int, int], module: str, root: Path) -> tuple[str, ...]:
-    return tuple(_walk_imports(ast.parse(path.read_text(), str(path)), path, module, root))
+def _imports(source: _Source, module: str, root: Path) -> tuple[str, ...]:
+    path = Path(source.path)
+    return tuple(_walk_imports(ast.parse(path.read_text(), source.path), path, module, root))
 
 
 def _walk_imports(tree: ast.AST, path: Path, module: str, root: Path) -> Iterator[str]:
@@ -106,8 +121,8 @@ def _ours(module: str) -> bool:
 
 
 @functools.cache
-def _module_hash(path: Path, stamp: tuple[int, int]) -> str:
-    return hashlib.sha256("\n".join(_essential_lines(path.read_text())).encode()).hexdigest()
+def _module_hash(source: _Source) -> str:
+    return hashlib.sha256("\n".join(_essential_lines(Path(source.path).read_text())).encode()).hexdigest()
 
 
 def _essential_lines(source: str) -> Iterator[str]:

@@ -21,9 +21,10 @@ KERNELS: tuple[tuple[str, str], ...] = (
     # This project's fused kernels. Names of Triton kernels have no namespace.
     (r"^group_norm_", "normalisation"),
     (r"^adam_ema", "optimizer"),
-    (r"^(stem|head)_\w*(data_grad|dgrad|grad_input|backward_(data|input))", "data_gradient"),
-    (r"^(stem|head)_\w*(grad|backward)", "weight_gradient"),
-    (r"^(stem|head)_", "convolution_forward"),
+    (r"^patches_gather", "layout_transform"),
+    (r"^head_backward_apply", "data_gradient"),
+    (r"^head_backward_sums", "weight_gradient"),
+    (r"^head_", "convolution_forward"),
     (r"^(residual|upsample)_", "elementwise"),
     # What torch.compile generates is named after the operators that it fuses. A layer's bias or gradient fused into
     # it says `convolution` too, so pointwise and reducing kernels come by their kind, norms first.
@@ -39,7 +40,7 @@ KERNELS: tuple[tuple[str, str], ...] = (
     (r"^triton_(poi|for)_fused_", "elementwise"),
     (r"^Mem(cpy|set)|^\[CUDA mem(cpy|set)", "copy"),
     # Layout and type conversions of cuDNN.
-    (r"(nchw|nhwc|ncdhw|ndhwc)to(nchw|nhwc|ncdhw|ndhwc)", "layout_transform"),
+    (r"(nchw|nhwc|ncdhw|ndhwc)to(nchw|nhwc|ncdhw|ndhwc)|nhwcAddPadding", "layout_transform"),
     (
         r"cubetranspose|tensortransform|transpose_readwrite|convertTensor|batch_transpose|region_transform",
         "layout_transform",
@@ -50,6 +51,8 @@ KERNELS: tuple[tuple[str, str], ...] = (
     ),
     # Attention before convolutions and GEMM: its forward pass is an `fprop` too, and CUTLASS builds all three.
     (r"fmha|flash|_attention|sdpa|mem_?eff", "attention"),
+    # Around cuDNN's attention: the sums that its backward starts from, and the gradients' way to half precision.
+    (r"cudnn::fusion::(compute_dot_do_o|convert_dq)", "attention"),
     # Convolutions that name their direction.
     (r"wgrad|weight_grad|backward_weight|backward_filter|convolve_wgrad|bwd_?filter", "weight_gradient"),
     (r"dgrad|backward_data|backward_input|bwd_?data", "data_gradient"),

@@ -122,7 +122,8 @@ def _table(text: str) -> str:
     return "".join(lines[start:])
 
 
-def _number(text: str) -> float | None:
+def _number(text: str | None) -> float | None:
+    """None where the page leaves the column out: lines of metrics end before those of rules."""
     with suppress(ValueError):
-        return float(text.replace(",", ""))
+        return float((text or "").replace(",", ""))
     return None
