@@ -5,7 +5,7 @@ PROFILE ?= profiles/default
 CORES ?= all
 DEVICE ?=
 ARGS ?=
-JOBS ?= 1
+JOBS ?= 2
 
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -48,7 +48,7 @@ figures: install ## Redraws the figures of the committed measurements into resul
 	@python -m snakemake reference --cores 1 --quiet rules
 	@ls -1 results/figures/*/*
 
-test: install ## The tests; ARGS=tests/train passes arguments on to pytest; JOBS=4 runs four at a time.
+test: install ## The tests; ARGS=tests/train passes arguments on to pytest; JOBS=1 runs them one by one.
 	@python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile) $(ARGS)
 
 lint: install ## Style of Python and Snakemake files, and Snakemake's own checks.
