@@ -51,8 +51,8 @@ class Config(Spec):
     """One study."""
 
     study: str = setting("demo", "name of this study: its outputs lie in results/<study>/", example=None)
-    device: Literal["auto", "cpu", "cuda"] = setting(
-        "auto", "where networks run; auto takes an NVIDIA GPU where there is one", example="cpu"
+    device: Literal["auto", "cpu", "cuda", "hpu"] = setting(
+        "auto", "where networks run; auto takes an NVIDIA GPU or an Intel Gaudi where there is one", example="cpu"
     )
     data: dict[str, DataSpec] = setting({"simulated": DataSpec()}, "data sets by name", example=None, min_length=1)
     models: dict[str, ModelSpec] = setting({"med_ddpm": ModelSpec()}, "models by name", example=None, min_length=1)

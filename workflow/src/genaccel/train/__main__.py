@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))
         device = open_device(job.device, index=int(os.environ.get("LOCAL_RANK", "0")), threads=args.threads)
         effective = apply(job.switches, device, "train.variant", job.train.variant)
-        with process_group(device.kind) as process:
+        with process_group(device) as process:
             started = time.perf_counter()
             training = _training(job, args.manifest, device, process)
             checkpoints = _checkpoints(job, args.manifest, args.checkpoints)

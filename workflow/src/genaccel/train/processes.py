@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch.distributed as dist
 
+from genaccel.device import Device
+
 
 @dataclass(frozen=True)
 class Process:
@@ -30,17 +32,17 @@ def launch(module: str, argv: Sequence[str], processes: int) -> None:
 
 
 @contextmanager
-def process_group(kind: str) -> Iterator[Process]:
+def process_group(device: Device) -> Iterator[Process]:
     """Joins the processes that torchrun started; alone, it joins nothing.
 
     Args:
-        kind: the device's kind; decides between NCCL and gloo.
+        device: of this process; its kind decides between NCCL, HCCL and gloo.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Process()
         return
-    dist.init_process_group("nccl" if kind == "cuda" else "gloo")
+    dist.init_process_group(device.collectives())
     try:
         yield Process(dist.get_rank(), int(os.environ["LOCAL_RANK"]), world)
     finally:
