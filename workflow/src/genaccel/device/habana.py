@@ -102,7 +102,7 @@ def version() -> str:
 
 
 def _lazy() -> bool:
-    """As the plugin has it; its default is lazy before Synapse 1.21, eager from there on: the environment alone does not tell."""
+    """As the plugin has it: its default is eager since Synapse 1.21, so that the environment alone does not tell."""
     try:
         return bool(import_module("habana_frameworks.torch.utils.internal").is_lazy())
     except (ImportError, AttributeError):

@@ -1,10 +1,9 @@
-"""One process a device: torchrun starts them, DistributedDataParallel keeps them in step."""
+"""One process a device: ``genaccel.launch`` starts them, DistributedDataParallel keeps them in step."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,15 +19,6 @@ class Process:
     rank: int = 0
     local_rank: int = 0
     world: int = 1
-
-
-def launch(module: str, argv: Sequence[str], processes: int) -> None:
-    """Replaces this process by torchrun when several are asked for and torchrun has not started it yet."""
-    if processes == 1 or "TORCHELASTIC_RUN_ID" in os.environ:
-        return
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    sys.stdout.flush()
-    os.execv(sys.executable, [*torchrun, "-m", module, *argv])
 
 
 @contextmanager
