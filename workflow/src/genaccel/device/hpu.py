@@ -89,7 +89,7 @@ class HPU(Device):
         self.plugin.hpu.random.manual_seed_all(seed)
 
     def generator(self, seed: int) -> torch.Generator:
-        """On the host, whose numbers every version of the plugin leaves as they are."""
+        """On the host: its numbers are the same on every accelerator, whatever the plugin's version."""
         return torch.Generator().manual_seed(seed)
 
     def mark_step(self) -> None:
