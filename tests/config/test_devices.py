@@ -54,6 +54,11 @@ def test_a_wrong_device_is_an_error(devices, message):
         compose({"devices": devices})
 
 
+def test_a_device_that_is_not_measured_is_an_error():
+    with pytest.raises(SpecError, match="this study measures no 'h10'; did you mean `h100`"):
+        measured_device(compose({"devices": ["cpu", "h100"]}), "h10")
+
+
 @pytest.mark.parametrize("stage", ["optimize", "profile"])
 def test_a_measuring_job_is_told_its_kind_of_device_alone(stage):
     config = compose({"device": "cpu", "devices": THREE})

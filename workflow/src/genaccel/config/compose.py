@@ -439,8 +439,15 @@ def measured_devices(config: Config) -> list[MeasuredDevice]:
 
 
 def measured_device(config: Config, name: str) -> MeasuredDevice:
-    """A device to measure, by name."""
-    return next(device for device in measured_devices(config) if device.name == name)
+    """A device to measure, by name.
+
+    Raises:
+        SpecError: the study measures none of this name.
+    """
+    devices = {device.name: device for device in measured_devices(config)}
+    if name not in devices:
+        raise SpecError(f"devices: this study measures no {name!r}; {nearest(name, devices)}")
+    return devices[name]
 
 
 def optimize_variants(config: Config) -> list[str]:
