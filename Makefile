@@ -35,7 +35,7 @@ run: install ## The same for your study: make run CONFIG=config/mine.yaml
 
 speed: install ## Measures every variant on this machine's GPU; its rows beside the committed ones: results/speed/optimize/beside.csv.
 	@genaccel run --config config/speed.yaml --profile $(PROFILE) --cores $(CORES) -- optimize $(ARGS)
-	@python -m genaccel.table --out results/speed/optimize/beside.csv results/speed/optimize/*/*.json \
+	@python -m genaccel.table --out results/speed/optimize/beside.csv results/speed/optimize/*/*/*.json \
 	    $(wildcard results/reference/*/runs/optimize-*.json)
 
 plan: install ## Jobs, disk, device memory and hours before you submit: make plan CONFIG=... DEVICE=A100-40 (or none)

@@ -161,10 +161,7 @@ def test_tf32_and_bf16_came_with_compute_capability_8(gpu, capability, lacks, wh
 
 
 def test_only_the_device_module_says_cuda(root):
-    """Nothing else may depend on one vendor, but the kernels made for its GPUs.
-
-    `processes` chooses a communication library by the device's kind.
-    """
+    """Nothing else may depend on one vendor, but the kernels made for its GPUs."""
     saying = {
         path.relative_to(root / "workflow/src/genaccel").parent.as_posix()
         for path in (root / "workflow/src/genaccel").rglob("*.py")
@@ -177,4 +174,4 @@ def test_every_kind_describes_itself(cpu):
     described = cpu.describe()
     assert described["memory_bytes"] > 0
     assert cpu.peak_memory_bytes() > 0
-    assert set(KINDS) == {"cpu", "cuda"}
+    assert set(KINDS) == {"cpu", "cuda", "hpu"}

@@ -6,6 +6,7 @@ import pytest
 from genaccel.figures.spec import FigureJob
 from genaccel.figures.speed import speed_table
 from genaccel.figures.speedups import main, speedups
+from genaccel.figures.style import WARNING
 from genaccel.figures.tidy import read_tidy
 from genaccel.measurement import Result, Run, tidy_rows, write_table
 
@@ -192,3 +193,10 @@ def test_a_table_without_times_says_what_to_run(write, make_spec, tmp_path, caps
     with pytest.raises(SystemExit):
         main(["--spec", make_spec("demo"), "--optimize", str(empty), *out])
     assert "holds no times of steps or volumes; run the stage `optimize` first" in capsys.readouterr().err
+
+
+def test_unlike_versions_stand_below_in_red(table, make_spec):
+    figure = speedups(table(), FigureJob.parse(make_spec("demo")), ["unlike torch: 2.11.0 (a), 2.13.0 (b)"])
+    (found,) = [text for text in figure.texts if "unlike torch" in text.get_text()]
+    assert found.get_text() == "Warning: unlike torch: 2.11.0 (a), 2.13.0 (b)"
+    assert found.get_color() == WARNING

@@ -56,13 +56,13 @@ def test_no_variant_switches_the_stage_off_whatever_else_it_says():
 
 def test_a_study_s_own_variant_is_measured_as_it_is_defined():
     config = compose({"variants": {"mine": {"like": "fast", "cuda_graphs": False}}, "optimize": {"variants": ["mine"]}})
-    switches = optimize_job(config, "med_ddpm", "mine").switches
+    switches = optimize_job(config, "auto", "med_ddpm", "mine").switches
     assert (switches.kernels, switches.cuda_graphs) == ("fused", False)
 
 
 def test_sizes_are_sides_of_cubes_or_three_sides_or_the_models_own_grid():
-    assert optimize_job(optimize(), "med_ddpm", "tf32").shapes == ((20, 20, 20),)
-    job = optimize_job(optimize(sizes=[8, [8, 16, 4]]), "med_ddpm", "tf32")
+    assert optimize_job(optimize(), "auto", "med_ddpm", "tf32").shapes == ((20, 20, 20),)
+    job = optimize_job(optimize(sizes=[8, [8, 16, 4]]), "auto", "med_ddpm", "tf32")
     assert [cell.case for cell in job.cells()] == [{"size": 8, "batch": 1}, {"size": "8x16x4", "batch": 1}]
     # The tensor's axes are those of the published whole-head network: S, A, R.
     assert [cell.size(job.model) for cell in job.cells()] == [(8, 8, 8), (4, 16, 8)]
@@ -71,16 +71,16 @@ def test_sizes_are_sides_of_cubes_or_three_sides_or_the_models_own_grid():
 def test_a_sampler_without_steps_runs_all_of_the_schedule():
     volumes = [{"variant": "fast", "sampler": "ddpm", "steps": 5}, {"variant": "fast", "sampler": "ddim"}]
     config = optimize(volumes=volumes)
-    assert [(v.sampler, v.steps) for v in optimize_job(config, "med_ddpm", "fast").volumes] == [
+    assert [(v.sampler, v.steps) for v in optimize_job(config, "auto", "med_ddpm", "fast").volumes] == [
         ("ddpm", 250),
         ("ddim", 250),
     ]
-    assert optimize_job(config, "med_ddpm", "tf32").volumes == ()
+    assert optimize_job(config, "auto", "med_ddpm", "tf32").volumes == ()
 
 
 def test_a_job_does_not_hang_on_the_other_variants():
     few, many = optimize(variants=["tf32"]), optimize(variants=["bf16", "tf32"])
-    assert optimize_job(few, "med_ddpm", "tf32") == optimize_job(many, "med_ddpm", "tf32")
+    assert optimize_job(few, "auto", "med_ddpm", "tf32") == optimize_job(many, "auto", "med_ddpm", "tf32")
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,12 @@ def test_a_job_does_not_hang_on_the_other_variants():
     ],
 )
 def test_the_workload_is_the_work_and_not_how_often_or_where_it_is_timed(raw, same):
-    before, after = (optimize_job(compose(c), "med_ddpm", "tf32").workload() for c in ({}, raw))
+    before, after = (
+        optimize_job(compose(c), c.get("device", "auto"), "med_ddpm", "tf32").workload() for c in ({}, raw)
+    )
     assert (before == after) is same
 
 
 def test_variants_share_their_workload_so_that_they_compare():
-    tf32, fast = (optimize_job(optimize(), "med_ddpm", name) for name in ("tf32", "fast"))
+    tf32, fast = (optimize_job(optimize(), "auto", "med_ddpm", name) for name in ("tf32", "fast"))
     assert tf32.workload() == fast.workload()

@@ -18,6 +18,8 @@ from genaccel.config.compose import (
     compose,
     curves,
     job,
+    measured_device,
+    measured_devices,
     optimize_variants,
     sample_runs,
     splits_of_dataset,
@@ -67,6 +69,7 @@ DATASETS = sorted({model.data for model in CONFIG.models.values()})
 MODELS = sorted(CONFIG.models)
 REFERENCES = reference_devices()
 CURVES = curves(CONFIG)
+DEVICES = [device.name for device in measured_devices(CONFIG)]
 ENVIRONMENT = "../../envs/cpu.yaml"
 
 # Jobs run this checkout's library whatever is installed, with the Python that runs Snakemake. Under
@@ -146,9 +149,9 @@ def volumes_of(model):
     return of_dataset(rules.data_prepare.output.volumes, model)
 
 
-def gpus(stage, model=None):
-    """GPUs that a job needs: none where the config says `device: cpu`."""
-    if CONFIG.device == "cpu":
+def gpus(stage, model=None, device=None):
+    """GPUs that a job needs: none where the config says `device: cpu`, or the device to measure is one."""
+    if (measured_device(CONFIG, device).kind if device else CONFIG.device) == "cpu":
         return 0
     return stage_settings(CONFIG, model, "train").processes if stage == "train" else 1
 
@@ -167,19 +170,30 @@ def each_comparison(pattern):
     ]
 
 
+def gpu_model(device):
+    """What a profile sends a measuring job by; empty where any device will do."""
+    return measured_device(CONFIG, device).gpu_model or ""
+
+
 def each_measured(pattern):
-    """A path for every model with every variant to measure."""
-    return expand(pattern, model=MODELS, variant=optimize_variants(CONFIG))
+    """A path for every device and model with every variant to measure."""
+    return expand(pattern, device=DEVICES, model=MODELS, variant=optimize_variants(CONFIG))
 
 
 def each_profile(pattern):
-    """A path for every model with every variant to profile."""
-    return expand(pattern, model=MODELS, variant=CONFIG.profile.variants)
+    """A path for every device and model with every variant to profile."""
+    return expand(pattern, device=DEVICES, model=MODELS, variant=CONFIG.profile.variants)
 
 
-def volume_samplers(model, variant):
+def other_runs():
+    """Run JSONs of other machines. No rule writes to these folders, so that what is there now is all there will be."""
+    return sorted(str(path) for folder in CONFIG.merge for path in Path(folder).rglob("*.json"))
+
+
+def volume_samplers(device, model, variant):
     """The modules of the samplers whose whole volumes are timed with a variant."""
-    return [SAMPLERS.module(volume.sampler) for volume in job(CONFIG, "optimize", model=model, variant=variant).volumes]
+    measured = job(CONFIG, "optimize", device=device, model=model, variant=variant)
+    return [SAMPLERS.module(volume.sampler) for volume in measured.volumes]
 
 
 def variant_module(name):

@@ -396,7 +396,8 @@ rule figures_training_curves:
 
 rule figures_speedups:
     input:
-        optimize=rules.optimize_table.output[0],
+        optimize=rules.optimize_table.output.table,
+        warnings=rules.optimize_table.output.warnings,
         metrics=rules.metrics_table.output[0],
     output:
         figure=report(
@@ -425,8 +426,8 @@ rule figures_speedups:
         "Drawing the speed-ups"
     shell:
         "python -m genaccel.figures.speedups --spec {params.spec:q} --code {params.code}"
-        " --optimize {input.optimize:q} --metrics {input.metrics:q} --out {output.figure:q}"
-        " --summary {output.summary:q} 2>&1 | tee {log:q}"
+        " --optimize {input.optimize:q} --warnings {input.warnings:q} --metrics {input.metrics:q}"
+        " --out {output.figure:q} --summary {output.summary:q} 2>&1 | tee {log:q}"
 
 
 rule figures_provenance:

@@ -9,28 +9,29 @@ rule optimize:
 
 rule optimize_measure:
     output:
-        f"{RESULTS}/optimize/{{model}}/{{variant}}.json",
+        f"{RESULTS}/optimize/{{device}}/{{model}}/{{variant}}.json",
     log:
-        f"{LOGS}/optimize/{{model}}-{{variant}}.log",
+        f"{LOGS}/optimize/{{device}}-{{model}}-{{variant}}.log",
     benchmark:
-        f"{LOGS}/benchmarks/optimize/{{model}}-{{variant}}.jsonl"
+        f"{LOGS}/benchmarks/optimize/{{device}}-{{model}}-{{variant}}.jsonl"
     conda:
         ENVIRONMENT
     threads: 8
     resources:
         mem_mb=32_000,
         runtime=240,
-        gpu=gpus("optimize"),
+        gpu=lambda wildcards: gpus("optimize", device=wildcards.device),
+        gpu_model=lambda wildcards: gpu_model(wildcards.device),
     params:
         spec=spec("optimize"),
         code=code(
             "genaccel.optimize",
             "genaccel.optimize.cell",
             lambda wildcards: variant_module(wildcards.variant),
-            lambda wildcards: volume_samplers(wildcards.model, wildcards.variant),
+            lambda wildcards: volume_samplers(wildcards.device, wildcards.model, wildcards.variant),
         ),
     message:
-        "Measuring {wildcards.model}, {wildcards.variant}"
+        "Measuring {wildcards.model}, {wildcards.variant} on {wildcards.device}"
     shell:
         "python -m genaccel.optimize --spec {params.spec:q} --code {params.code} --threads {threads}"
         " --run {output:q} 2>&1 | tee {log:q}"
@@ -38,9 +39,11 @@ rule optimize_measure:
 
 rule optimize_table:
     input:
-        each_measured(f"{RESULTS}/optimize/{{model}}/{{variant}}.json"),
+        each_measured(f"{RESULTS}/optimize/{{device}}/{{model}}/{{variant}}.json"),
+        other_runs(),
     output:
-        f"{RESULTS}/optimize/optimize.csv",
+        table=f"{RESULTS}/optimize/optimize.csv",
+        warnings=f"{RESULTS}/optimize/warnings.txt",
     log:
         f"{LOGS}/optimize/table.log",
     conda:
@@ -53,4 +56,5 @@ rule optimize_table:
     message:
         "Gathering the speeds"
     shell:
-        "python -m genaccel.table --code {params.code} --out {output:q} {input:q} 2>&1 | tee {log:q}"
+        "python -m genaccel.table --code {params.code} --stage optimize --out {output.table:q}"
+        " --warnings {output.warnings:q} {input:q} 2>&1 | tee {log:q}"

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import field_validator, model_validator
 
 from genaccel.atomic import file_sha256
+from genaccel.config.devices import Kind, MeasuredDevice
 from genaccel.data.samples import Sample, read_samples, read_table
 from genaccel.data.spec import DataJob, DataSpec, SimulatedSpec, SimulateJob
 from genaccel.data.split import split_subjects
@@ -51,8 +52,20 @@ class Config(Spec):
     """One study."""
 
     study: str = setting("demo", "name of this study: its outputs lie in results/<study>/", example=None)
-    device: Literal["auto", "cpu", "cuda"] = setting(
-        "auto", "where networks run; auto takes an NVIDIA GPU where there is one", example="cpu"
+    device: Kind = setting(
+        "auto", "where networks run; auto takes an NVIDIA GPU or an Intel Gaudi where there is one", example="cpu"
+    )
+    devices: tuple[MeasuredDevice, ...] = setting(
+        (),
+        "devices that optimize and profile measure, each once: names such as h100, gaudi2 or cpu, or {name: h100, "
+        "kind: cuda, gpu_model: h100}; []: the one of device",
+        example=("cpu",),
+    )
+    merge: tuple[str, ...] = setting(
+        (),
+        "folders of run JSONs of other machines, such as results/reference/nvidia-h200/runs, whose rows stand in the "
+        "tables of optimize and profile as well",
+        example=None,
     )
     data: dict[str, DataSpec] = setting({"simulated": DataSpec()}, "data sets by name", example=None, min_length=1)
     models: dict[str, ModelSpec] = setting({"med_ddpm": ModelSpec()}, "models by name", example=None, min_length=1)
@@ -82,6 +95,14 @@ class Config(Spec):
         if name in ("reference", "figures"):
             raise ValueError(f"results/{name} belongs to the committed measurements; name the study otherwise")
         return name
+
+    @field_validator("devices")
+    @classmethod
+    def _different(cls, devices: tuple[MeasuredDevice, ...]) -> tuple[MeasuredDevice, ...]:
+        names = [device.name for device in devices]
+        if len(set(names)) < len(names):
+            raise ValueError(f"{names} names a device twice; leave one out")
+        return devices
 
     @field_validator("data", "models", "variants")
     @classmethod
@@ -118,7 +139,7 @@ class Config(Spec):
             if selected:
                 self.optimize.check(medddpm(self, name), name, selected)
             for profiled in self.profile.variants:
-                profile_job(self, name, profiled)
+                profile_job(self, measured_devices(self)[0].name, name, profiled)
         for number, baseline in enumerate(self.metrics.baselines):
             if baseline.variant is not None:
                 variant_of(self, baseline.variant, f"metrics.baselines.{number}.variant")
@@ -265,6 +286,11 @@ def check_files(config: Config) -> None:
     for key, path in named.items():
         if path is not None and not Path(path).is_file():
             raise SpecError(f"{key}: there is no file {path}; correct the path, or leave it null")
+    for folder in config.merge:
+        if not Path(folder).is_dir():
+            raise SpecError(f"merge: there is no folder {folder}; correct the path, or take it out")
+        if Path("results", config.study).resolve() in (path := Path(folder).resolve(), *path.parents):
+            raise SpecError(f"merge: {folder} is where this study's own runs go; put other machines' elsewhere")
     features = config.metrics.features
     if features.weights and not features.weights_sha256:
         raise SpecError(
@@ -407,18 +433,35 @@ def compare_job(
     )
 
 
+def measured_devices(config: Config) -> list[MeasuredDevice]:
+    """The devices to measure: those of ``devices``, else the one of ``device``, whatever model that is."""
+    return list(config.devices) or [MeasuredDevice(name=config.device, kind=config.device)]
+
+
+def measured_device(config: Config, name: str) -> MeasuredDevice:
+    """A device to measure, by name.
+
+    Raises:
+        SpecError: the study measures none of this name.
+    """
+    devices = {device.name: device for device in measured_devices(config)}
+    if name not in devices:
+        raise SpecError(f"devices: this study measures no {name!r}; {nearest(name, devices)}")
+    return devices[name]
+
+
 def optimize_variants(config: Config) -> list[str]:
     """Names of the variants to measure: those asked for, and the baselines; none where the stage is off."""
     asked = config.optimize.variants
     return [*BASELINES, *(name for name in asked if name not in BASELINES)] if asked else []
 
 
-def optimize_job(config: Config, model: str, variant: str) -> OptimizeJob:
+def optimize_job(config: Config, device: str, model: str, variant: str) -> OptimizeJob:
     # Which other variants are measured is no business of this one.
     settings, network = config.optimize, medddpm(config, model)
     switches = variant_of(config, variant, "optimize.variants")
     return OptimizeJob(
-        device=config.device,
+        device=measured_device(config, device).kind,
         name=model,
         model=network,
         variant=variant,
@@ -432,11 +475,11 @@ def optimize_job(config: Config, model: str, variant: str) -> OptimizeJob:
     )
 
 
-def profile_job(config: Config, model: str, variant: str) -> ProfileJob:
+def profile_job(config: Config, device: str, model: str, variant: str) -> ProfileJob:
     # Which other variants are profiled is no business of this one.
     return ProfileJob.build(
         {
-            "device": config.device,
+            "device": measured_device(config, device).kind,
             "name": model,
             "model": medddpm(config, model).model_dump(mode="json"),
             "variant": variant,

@@ -43,7 +43,7 @@ def generated() -> dict[str, str]:
 def _block(spec: Spec, indent: int) -> Iterator[str]:
     for name, field in type(spec).model_fields.items():
         value = getattr(spec, name)
-        if indent == 0 and name not in ("study", "device"):
+        if indent == 0 and name not in ("study", "device", "devices", "merge"):
             yield ""
         yield from _comment(field.description or "", field.annotation, indent)
         yield from _entry(name, value, indent)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from genaccel.config.compose import Config, comparisons, curves, job, optimize_variants, sample_runs
+from genaccel.config.compose import Config, comparisons, curves, job, measured_devices, optimize_variants, sample_runs
 from genaccel.spec import Spec, SpecError
 
 CONSUMERS = {
@@ -28,8 +28,8 @@ CONSUMERS = {
         "base_steps",
         "base_variant",
     ),
-    "optimize_measure": ("optimize", "model", "measured"),
-    "profile_model": ("profile", "model", "profiled"),
+    "optimize_measure": ("optimize", "device", "model", "measured"),
+    "profile_model": ("profile", "device", "model", "profiled"),
     "figures_subjects": ("figure", "name"),
     "figures_qc_montage": ("figure", "name"),
     "figures_loss_curve": ("figure", "name"),
@@ -156,6 +156,7 @@ def table(config: Config) -> str:
 def _jobs(config: Config) -> dict[tuple[str, str], str]:
     """Settings of every job of a study, by rule and names."""
     models = [{"model": model} for model in config.models]
+    places = [m | {"device": device.name} for device in measured_devices(config) for m in models]
     names = {
         "dataset": [{"dataset": name} for name in config.data],
         "model": models,
@@ -165,8 +166,8 @@ def _jobs(config: Config) -> dict[tuple[str, str], str]:
             for m in models
             for run, base in comparisons(config, m["model"])
         ],
-        "measured": [m | {"variant": variant} for m in models for variant in optimize_variants(config)],
-        "profiled": [m | {"variant": variant} for m in models for variant in config.profile.variants],
+        "measured": [p | {"variant": variant} for p in places for variant in optimize_variants(config)],
+        "profiled": [p | {"variant": variant} for p in places for variant in config.profile.variants],
         "name": [{"name": "any"}],
         "of_optimize": [{"name": "any"}] if config.optimize.variants else [],
         "of_curves": [{"variant": variant} for variant in curves(config)],

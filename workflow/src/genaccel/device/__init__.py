@@ -7,18 +7,21 @@ import torch
 from genaccel.device.base import Device, Precision, Unavailable
 from genaccel.device.cpu import CPU
 from genaccel.device.cuda import CUDA
+from genaccel.device.habana import device_count as gaudis
+from genaccel.device.habana import plugin
+from genaccel.device.hpu import HPU
 from genaccel.spec import SpecError, nearest
 
-__all__ = ["CPU", "CUDA", "KINDS", "Device", "Precision", "Unavailable", "open_device"]
+__all__ = ["CPU", "CUDA", "HPU", "KINDS", "Device", "Precision", "Unavailable", "open_device"]
 
-KINDS: dict[str, type[Device]] = {"cpu": CPU, "cuda": CUDA}
+KINDS: dict[str, type[Device]] = {"cpu": CPU, "cuda": CUDA, "hpu": HPU}
 
 
 def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) -> Device:
     """Opens an accelerator.
 
     Args:
-        kind: ``cpu``, ``cuda``, or ``auto`` for the best that is there.
+        kind: ``cpu``, ``cuda``, ``hpu``, or ``auto`` for the first of cuda, hpu and cpu that is there.
         index: which of the visible devices.
         threads: CPU threads of this process.
 
@@ -26,7 +29,7 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
         SpecError: unknown kind, or one that this machine does not have.
     """
     if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
+        kind = "cuda" if torch.cuda.is_available() else "hpu" if gaudis() else "cpu"
     if kind not in KINDS:
         raise SpecError(f"device {kind!r} is unknown; {nearest(kind, ['auto', *KINDS])}")
     if kind == "cuda" and index >= torch.cuda.device_count():
@@ -34,4 +37,19 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
             f"device cuda:{index} was asked for, but torch {torch.__version__} sees {torch.cuda.device_count()} NVIDIA "
             "GPU(s) here; run on a GPU node, check CUDA_VISIBLE_DEVICES, or set device: cpu"
         )
+    if kind == "hpu":
+        _check_gaudi(index)
     return KINDS[kind](index, threads)
+
+
+def _check_gaudi(index: int) -> None:
+    remedy = "run in Intel's container on a Gaudi node (envs/gaudi.yaml), or set device: cpu"
+    try:
+        plugin()
+    except Unavailable as error:
+        raise SpecError(f"device hpu was asked for, but {error}; {remedy}") from None
+    if index >= (count := gaudis()):
+        raise SpecError(
+            f"device hpu:{index} was asked for, but the plugin sees {count} Gaudi(s) here; {remedy}, or check "
+            "HABANA_VISIBLE_MODULES"
+        )

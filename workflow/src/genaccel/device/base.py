@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
+from genaccel import attention
+from genaccel.attention import Attention
 from genaccel.command import cpu_threads
 from genaccel.spec import SpecError
 from genaccel.variant import Variant
@@ -39,6 +41,9 @@ class Device(ABC):
     """How many volumes a network gets at a time where the number must never vary, since libraries choose
     kernels by it and a volume's last bits would follow. On a CPU two: oneDNN takes pairs of small volumes
     that it leaves to a five times slower kernel one by one."""
+
+    energy_counter = ""
+    """What ``energy_joules`` reads, for the record."""
 
     def __init__(self, index: int = 0, threads: int | None = None) -> None:
         torch.set_num_threads(cpu_threads(threads))
@@ -76,6 +81,7 @@ class Device(ABC):
         units["matmul"].fp32_precision = variant.matmul
         units["convolution"].fp32_precision = variant.convolution
         self._set_cudnn_benchmark(variant.cudnn_benchmark and not self.lacks("cudnn_benchmark"))
+        attention.use(self.attention(variant))
         with self.autocast(variant.autocast):
             autocast = torch.is_autocast_enabled(self.torch.type) and torch.get_autocast_dtype(self.torch.type)
         dtypes = {dtype: name for name, dtype in HALVES.items()}
@@ -85,6 +91,10 @@ class Device(ABC):
             "autocast": dtypes[autocast] if autocast else "off",
             "cudnn_benchmark": self._cudnn_benchmark(),
         }
+
+    def attention(self, variant: Variant) -> Attention | None:
+        """The device's own kernel of attention for a variant; None for PyTorch's."""
+        return None
 
     @abstractmethod
     def _precision_units(self) -> dict[str, Any]:
@@ -132,6 +142,10 @@ class Device(ABC):
             SpecError: the device lacks ``cuda_graphs``.
         """
         raise SpecError(f"{self.lacks('cuda_graphs')}; set cuda_graphs: false")
+
+    def collectives(self) -> str:
+        """The library that processes on devices of this kind talk through, known to ``torch.distributed``."""
+        return "gloo"
 
     def counted(self) -> AbstractContextManager[Any]:
         """The range that a profiler of hardware counters looks at, where the device has one."""

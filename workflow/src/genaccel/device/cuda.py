@@ -24,6 +24,7 @@ TRITON = ("compile", "fused_kernels")
 class CUDA(Device):
     kind = "cuda"
     clock = "CUDA events"
+    energy_counter = "NVML's counter of total energy"
 
     def __init__(self, index: int = 0, threads: int | None = None) -> None:
         super().__init__(index, threads)
@@ -68,6 +69,9 @@ class CUDA(Device):
 
     def graphed(self, step: Callable[..., T]) -> Callable[..., T]:
         return Graphed(step)
+
+    def collectives(self) -> str:
+        return "nccl"
 
     @contextmanager
     def counted(self) -> Iterator[None]:

@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = figure_parser("speedups", __doc__)
     parser.add_argument("--optimize", type=Path, required=True, help="tidy table of the stage `optimize` (CSV)")
     parser.add_argument("--metrics", type=Path, help="tidy table of the stage `metrics` (CSV)")
+    parser.add_argument("--warnings", type=Path, help="text: versions and work in which the table's runs differ")
     parser.add_argument("--summary", type=Path, required=True, help="CSV to write: what the figure shows, unrounded")
     args = parser.parse_args(argv)
     with stage_errors("figures.speedups"):
@@ -42,24 +43,27 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = speed_table(read_tidy(args.optimize, "optimize"), metrics)
         if table.empty:
             raise SpecError(f"{args.optimize} holds no times of steps or volumes; run the stage `optimize` first")
+        warnings = args.warnings.read_text().splitlines() if args.warnings else []
         with theme():
-            save(speedups(table, job), args.out, job.figures)
+            save(speedups(table, job, warnings), args.out, job.figures)
         with atomic_file(args.summary) as partial:
             table.to_csv(partial, index=False, float_format="%.6g", lineterminator="\n")
 
 
-def speedups(table: pandas.DataFrame, job: FigureJob) -> Figure:
+def speedups(table: pandas.DataFrame, job: FigureJob, warnings: Sequence[str] = ()) -> Figure:
     """A block a model, device, size, batch and measure; in it a line a variant.
 
     Args:
         table: of ``speed_table``.
+        warnings: what makes its devices hard to compare, a line each.
     """
     blocks = list(table.groupby([*GROUP, "measure"], sort=False))
     notes = Notes()
     lines = [[*_cells(rows, notes)] for _, rows in blocks]
     foot = [part for text in _foot(table, notes) for part in textwrap.wrap(text, int(WIDTH * 18))]
+    warned = [part for text in warnings for part in textwrap.wrap(f"Warning: {text}", int(WIDTH * 18))]
     heights = [BLOCK_HEAD + ROW * len(rows) + AXIS + BETWEEN for _, rows in blocks]
-    figure = Figure(figsize=(WIDTH, HEAD + sum(heights) + FOOT_LINE * len(foot) + 0.1))
+    figure = Figure(figsize=(WIDTH, HEAD + sum(heights) + FOOT_LINE * len(warned + foot) + 0.1))
     text_at(figure, 0.15, 0.14, f"Speed-up over strict FP32: {job.title}", fontsize=11, fontweight="bold")
     text_at(figure, 0.15, 0.36, _legend(), fontsize=7.5, color=MUTED)
     top = HEAD
@@ -70,8 +74,9 @@ def speedups(table: pandas.DataFrame, job: FigureJob) -> Figure:
         for number, line in enumerate(texts):
             _line(figure, top + BLOCK_HEAD + ROW * (number + 0.5), line)
         top += height
-    for number, text in enumerate(foot):
-        text_at(figure, 0.15, top + FOOT_LINE * number, text, fontsize=7, color=MUTED)
+    for number, text in enumerate(warned + foot):
+        ink = WARNING if number < len(warned) else MUTED
+        text_at(figure, 0.15, top + FOOT_LINE * number, text, fontsize=7, color=ink)
     return figure
 
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from genaccel.attention import attend
 from genaccel.med_ddpm.spec import GROUPS
 
 MAX_PERIOD = 1000
@@ -107,7 +108,7 @@ class Attention(nn.Module):
         # Contiguous along the channels, or the fused kernels refuse and the matrix of all pairs is stored.
         q, k, v = self.qkv(self.norm(tokens)).transpose(1, 2).contiguous().unsqueeze(1).chunk(3, dim=-1)
         # The default scale d^-1/2 on q @ k equals the published d^-1/4 on each of them.
-        h = F.scaled_dot_product_attention(q, k, v)
+        h = attend(q, k, v)
         return (tokens + self.proj_out(h.squeeze(1).transpose(1, 2))).view_as(x)
 
 

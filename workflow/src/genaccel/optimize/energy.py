@@ -31,7 +31,7 @@ def energy_of(device: Device, call: Callable[[], Tensor], timing: Timing) -> Ene
     """
     if timing.joules is not None and sum(timing.repeats) >= LEAST_SECONDS:
         calls = len(timing.repeats)
-        return Energy(timing.joules / calls, _method(calls, sum(timing.repeats), "the timed repeats"))
+        return Energy(timing.joules / calls, _method(device, calls, sum(timing.repeats), "the timed repeats"))
     device.synchronize()
     before, started, calls = device.energy_joules(), time.monotonic(), 0
     while not calls or time.monotonic() - started < LEAST_SECONDS:
@@ -40,8 +40,8 @@ def energy_of(device: Device, call: Callable[[], Tensor], timing: Timing) -> Ene
         calls += 1
     after, seconds = device.energy_joules(), time.monotonic() - started
     consume(output)
-    return Energy((after - before) / calls, _method(calls, seconds, "a loop of its own"))
+    return Energy((after - before) / calls, _method(device, calls, seconds, "a loop of its own"))
 
 
-def _method(calls: int, seconds: float, over: str) -> str:
-    return f"difference of NVML's counter of total energy over {over}: {calls} calls in {seconds:.2f} s"
+def _method(device: Device, calls: int, seconds: float, over: str) -> str:
+    return f"difference of {device.energy_counter} over {over}: {calls} calls in {seconds:.2f} s"

@@ -85,7 +85,13 @@ class Workload:
     def denoise(self) -> Callable[[], Tensor]:
         """One denoising step at T // 2: returns the predicted noise, (B, C, D, H, W) FP32."""
         network, inputs = self.network(), self.inputs(self.t)
-        return lambda: network(inputs, self.t)
+
+        def step() -> Tensor:
+            predicted = network(inputs, self.t)
+            self.device.mark_step()
+            return predicted
+
+        return step
 
     def predictions(self, steps: Sequence[int]) -> dict[int, Tensor]:
         """The noise that the network predicts at each step, on the host: what ``output_rel_error`` compares."""
@@ -120,9 +126,11 @@ class Workload:
             with self.device.autocast(self.variant.autocast):
                 loss = self.schedule.training_loss(network, self.x0, self.condition, self.t, self.noise)
             scaler.scale(loss).backward()
+            self.device.mark_step()
             scaler.step(optimizer)
             scaler.update()
             average.update(model, 1)
+            self.device.mark_step()
             return loss.detach()
 
         return step
@@ -137,7 +145,9 @@ class Workload:
         options = {name: given[name] for name in given.keys() & SAMPLERS.options(sampler)}
 
         def denoise(x: Tensor, t: Tensor) -> Tensor:
-            return network(torch.cat([x, self.condition], dim=1), t)
+            predicted = network(torch.cat([x, self.condition], dim=1), t)
+            self.device.mark_step()
+            return predicted
 
         def volumes() -> Tensor:
             noise = self._noise("volume")

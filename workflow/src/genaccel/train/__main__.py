@@ -17,6 +17,7 @@ from tqdm import tqdm
 from genaccel.atomic import atomic_file, file_sha256
 from genaccel.command import SurvivingStream, stage_errors, stage_parser
 from genaccel.device import Device, open_device
+from genaccel.launch import launch
 from genaccel.measurement import Result, Run, write_run
 from genaccel.med_ddpm.memory import training_memory
 from genaccel.med_ddpm.schedule import Schedule
@@ -26,7 +27,7 @@ from genaccel.provenance import provenance
 from genaccel.spec import SpecError
 from genaccel.train.checkpoint import Checkpoints, parts_of_key
 from genaccel.train.loop import FLUSH, LossNotFinite, Training
-from genaccel.train.processes import launch, process_group
+from genaccel.train.processes import process_group
 from genaccel.train.spec import Conduct, TrainJob
 from genaccel.train.stop import Stop
 from genaccel.train.volumes import Volumes
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))
         device = open_device(job.device, index=int(os.environ.get("LOCAL_RANK", "0")), threads=args.threads)
         effective = apply(job.switches, device, "train.variant", job.train.variant)
-        with process_group(device.kind) as process:
+        with process_group(device) as process:
             started = time.perf_counter()
             training = _training(job, args.manifest, device, process)
             checkpoints = _checkpoints(job, args.manifest, args.checkpoints)
@@ -178,6 +179,8 @@ def _write(
             args.code,
             precision=effective,
             processes=job.train.processes,
+            # Agents of torchrun, one a node.
+            nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),
             micro_batch=job.train.batch,
             checkpoint=resumed,
         ),

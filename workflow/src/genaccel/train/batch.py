@@ -63,7 +63,8 @@ class Batches:
             torch.stack(images).to(self.device.torch, non_blocking=True),
             torch.stack(conditions).to(self.device.torch, non_blocking=True),
             torch.tensor(steps, device=self.device.torch),
-            torch.stack(noises),
+            # Where the generators run on the host, the noise does not lie on the device yet.
+            torch.stack(noises).to(self.device.torch, non_blocking=True),
             derive_seed(self.spec.seed, "dropout", positions[0]),
         )
 

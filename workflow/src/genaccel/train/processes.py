@@ -1,14 +1,15 @@
-"""One process a device: torchrun starts them, DistributedDataParallel keeps them in step."""
+"""One process a device: ``genaccel.launch`` starts them, DistributedDataParallel keeps them in step."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch.distributed as dist
+
+from genaccel.device import Device
 
 
 @dataclass(frozen=True)
@@ -20,27 +21,18 @@ class Process:
     world: int = 1
 
 
-def launch(module: str, argv: Sequence[str], processes: int) -> None:
-    """Replaces this process by torchrun when several are asked for and torchrun has not started it yet."""
-    if processes == 1 or "TORCHELASTIC_RUN_ID" in os.environ:
-        return
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    sys.stdout.flush()
-    os.execv(sys.executable, [*torchrun, "-m", module, *argv])
-
-
 @contextmanager
-def process_group(kind: str) -> Iterator[Process]:
+def process_group(device: Device) -> Iterator[Process]:
     """Joins the processes that torchrun started; alone, it joins nothing.
 
     Args:
-        kind: the device's kind; decides between NCCL and gloo.
+        device: of this process; its kind decides between NCCL, HCCL and gloo.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Process()
         return
-    dist.init_process_group("nccl" if kind == "cuda" else "gloo")
+    dist.init_process_group(device.collectives())
     try:
         yield Process(dist.get_rank(), int(os.environ["LOCAL_RANK"]), world)
     finally:

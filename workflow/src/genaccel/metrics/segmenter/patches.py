@@ -99,11 +99,12 @@ def vary(image: Tensor, mask: Tensor, host: torch.Generator, noise: torch.Genera
     Args:
         image, mask: a ``Pair``.
         host: draws what is done, on the CPU.
-        noise: draws the noise, on the image's device.
+        noise: draws the noise, on the image's device or on the host.
     """
     flip, gamma, contrast, offset, level = torch.rand(5, generator=host).tolist()
     if flip < 0.5:
         image, mask = image.flip(1), mask.flip(1)
     image = (image / 2 + 0.5).clamp(0, 1) ** math.exp(0.2 * (2 * gamma - 1))
     image = (2 * image - 1) * (0.9 + 0.2 * contrast) + 0.05 * (2 * offset - 1)
-    return image + 0.05 * level * torch.randn(image.shape, generator=noise, device=image.device), mask
+    drawn = torch.randn(image.shape, generator=noise, device=noise.device).to(image.device)
+    return image + 0.05 * level * drawn, mask

@@ -69,6 +69,7 @@ def train(
         loss = overlap(logits, mask) + F.binary_cross_entropy_with_logits(logits, mask, pos_weight=weights)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        device.mark_step()
         optimizer.step()
         device.mark_step()
         rate.step()

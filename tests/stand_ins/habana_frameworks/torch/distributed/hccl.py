@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from habana_frameworks import EVENTS
+
+EVENTS.append("hccl loaded")

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import habana_frameworks
+
+
+def is_lazy() -> bool:
+    return habana_frameworks.LAZY
