@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tqdm import tqdm
 
 from genaccel.measurement import read_run
 from genaccel.train.__main__ import main
@@ -197,6 +198,23 @@ def test_a_signal_to_the_whole_job_keeps_the_step_though_nobody_reads_its_output
     while not (found := list((tmp_path / "checkpoints").glob("*/step-*.sha256"))) and time.monotonic() < until:
         time.sleep(0.1)
     assert len(found) == 1
+
+
+def test_a_signal_after_the_decision_to_save_does_not_end_an_unsaved_step(job, arguments, tmp_path, monkeypatch):
+    def update(progress: tqdm, n: int = 1) -> None:
+        if not sent:
+            sent.append(signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def leave(status: int) -> None:
+        raise InterruptedError(status)
+
+    sent: list[int] = []
+    monkeypatch.setattr(tqdm, "update", update)
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(InterruptedError):
+        main(arguments(job(steps=50), conduct='{"checkpoint": {"steps": 1000}}'))
+    assert [path.stem for path in (tmp_path / "checkpoints").glob("*/step-*.sha256")] == ["step-00000002"]
 
 
 def test_an_accepted_checkpoint_does_not_bring_back_its_learning_rate(job, arguments, capsys):

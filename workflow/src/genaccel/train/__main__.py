@@ -112,17 +112,17 @@ def _run(training: Training, checkpoints: Checkpoints, job: TrainJob, conduct: C
                 continue
             often = conduct.checkpoint
             due = step % often.steps == 0 or time.monotonic() - saved >= often.minutes * 60
-            if due or stop.signal or step == spec.steps:
+            # Read once: a signal that comes after the decision to save must not end a step that was not saved.
+            stopped = stop.signal
+            if due or stopped or step == spec.steps:
                 checkpoints.save(step, training.state())
                 saved, last_good = time.monotonic(), step
             # After the checkpoint: whatever happens to the output, the step is kept.
             progress.update()
-            if stop.signal and step < spec.steps:
-                sys.stderr.write(
-                    f"train: stopped by signal {stop.signal} after step {step}; the next run goes on there\n"
-                )
+            if stopped and step < spec.steps:
+                sys.stderr.write(f"train: stopped by signal {stopped} after step {step}; the next run goes on there\n")
                 sys.stderr.flush()
-                os._exit(128 + stop.signal)
+                os._exit(128 + stopped)
     except LossNotFinite as error:
         good = f"the last good checkpoint is step {last_good}" if last_good else "there is no checkpoint yet"
         raise SpecError(f"{error}; {good}. Lower train.learning_rate, or look at the data of that step") from None
