@@ -10,7 +10,8 @@ from genaccel.atomic import file_sha256
 from genaccel.data.manifest import load_subject, read_manifest
 from genaccel.metrics.memorisation import thumbnail
 from genaccel.metrics.mmd import median_bandwidth
-from genaccel.metrics.reference import METADATA, read_real
+from genaccel.metrics.reference import read_real
+from genaccel.metrics.tensor_file import METADATA
 from genaccel.spec import SpecError
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,14 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from genaccel.atomic import atomic_file
 from genaccel.metrics.features import FeatureNetwork
+from genaccel.metrics.tensor_file import read_tensors, write_tensors
 from genaccel.spec import Spec, SpecError
 
-METADATA = "genaccel"
 VERSION = 1
 
 
@@ -88,10 +84,7 @@ def write_real(path: Path, real: RealVolumes) -> None:
     """Writes all; equal contents give equal bytes."""
     tensors = {f"features/{name}": np.ascontiguousarray(rows, np.float64) for name, rows in real.features.items()}
     tensors |= {f"thumbnails/{name}": np.ascontiguousarray(rows, np.float32) for name, rows in real.thumbnails.items()}
-    # One entry: safetensors writes several in an order that changes from run to run.
-    text = json.dumps(real.record.model_dump(mode="json"), sort_keys=True, allow_nan=False)
-    with atomic_file(path) as partial:
-        save_file(tensors, partial, metadata={METADATA: text})
+    write_tensors(path, tensors, real.record.model_dump(mode="json"))
 
 
 def read_real(path: Path) -> RealVolumes:
@@ -101,18 +94,8 @@ def read_real(path: Path) -> RealVolumes:
         SpecError: damaged, of another version, or no such file's contents.
         FileNotFoundError: there is none.
     """
-    path, remedy = Path(path), "run `python -m genaccel.metrics.real` again"
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path}; {remedy}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            data = json.loads((file.metadata() or {}).get(METADATA, "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except (SafetensorError, OSError, ValueError) as error:
-        raise SpecError(f"cannot read the real volumes' features {path} ({error}); {remedy}") from None
-    version = data.get("version") if isinstance(data, dict) else None
-    if version != VERSION:
-        raise SpecError(f"{path} has version {version!r}, this program reads {VERSION}; {remedy}")
+    remedy = "run `python -m genaccel.metrics.real` again"
+    tensors, data = read_tensors(path, "the real volumes' features", remedy, VERSION)
     record = RealRecord.build(data, where=str(path))
     wanted = {f"{kind}/{name}" for kind in ("features", "thumbnails") for name in record.modalities}
     count, dimension = len(record.subjects), record.network.dimension

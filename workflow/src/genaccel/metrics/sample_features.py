@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from genaccel.atomic import atomic_file
 from genaccel.metrics.reference import NetworkRecord
+from genaccel.metrics.tensor_file import read_tensors, write_tensors
 from genaccel.spec import Spec, SpecError
 
-METADATA = "genaccel"
 VERSION = 1
 
 
@@ -47,9 +43,7 @@ class SampleFeatures:
 def write_sample_features(path: Path, found: SampleFeatures) -> None:
     """Writes all; equal contents give equal bytes."""
     tensors = {name: np.ascontiguousarray(rows, np.float64) for name, rows in found.features.items()}
-    text = json.dumps(found.record.model_dump(mode="json"), sort_keys=True, allow_nan=False)
-    with atomic_file(path) as partial:
-        save_file(tensors, partial, metadata={METADATA: text})
+    write_tensors(path, tensors, found.record.model_dump(mode="json"))
 
 
 def read_sample_features(path: Path) -> SampleFeatures:
@@ -60,17 +54,7 @@ def read_sample_features(path: Path) -> SampleFeatures:
         FileNotFoundError: there is none.
     """
     remedy = "score its samples again (python -m genaccel.metrics)"
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no {path}; {remedy}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            data = json.loads((file.metadata() or {}).get(METADATA, "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except (SafetensorError, OSError, ValueError) as error:
-        raise SpecError(f"cannot read the features {path} ({error}); {remedy}") from None
-    version = data.get("version") if isinstance(data, dict) else None
-    if version != VERSION:
-        raise SpecError(f"{path} has version {version!r}, this program reads {VERSION}; {remedy}")
+    tensors, data = read_tensors(path, "the features", remedy, VERSION)
     record = SampleRecord.build(data, where=str(path))
     shape = (len(record.subjects), record.network.dimension)
     if set(tensors) != set(record.modalities) or any(rows.shape != shape for rows in tensors.values()):
