@@ -77,8 +77,8 @@ def kill(arguments: Callable[[str], list[str]], at: int, number: int) -> list[st
 
 
 def newest(checkpoints: Path) -> int:
-    """The last step with a whole checkpoint; 0 without."""
-    return max((int(path.stem.removeprefix("step-")) for path in checkpoints.glob("*/step-*.sha256")), default=0)
+    """The last step with a whole checkpoint; 0 without. The checkpoint gets its name after its hash has one."""
+    return max((int(path.stem.removeprefix("step-")) for path in checkpoints.glob("*/step-*.pt")), default=0)
 
 
 def test_training_writes_weights_loss_and_run(job, arguments, capsys):
