@@ -21,6 +21,7 @@ include: "workflow/rules/metrics.smk"
 include: "workflow/rules/optimize.smk"
 include: "workflow/rules/profile.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/site.smk"
 
 
 rule all:
