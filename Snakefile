@@ -21,7 +21,6 @@ include: "workflow/rules/metrics.smk"
 include: "workflow/rules/optimize.smk"
 include: "workflow/rules/profile.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/site.smk"
 
 
 rule all:
@@ -35,3 +34,6 @@ rule all:
         rules.optimize.input,
         rules.profile.input,
         rules.figures.input,
+
+
+include: "workflow/rules/site.smk"
