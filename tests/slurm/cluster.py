@@ -1,6 +1,6 @@
 """A whole SLURM cluster of fake nodes on this machine, as root and without systemd: ``cluster.py start|stop FOLDER``.
 
-Several slurmd share one host, each with a port of its own. Devices are clones of /dev/null: slurmd asks for device nodes.
+Several slurmd share one host, each with its own port. Devices are clones of /dev/null: slurmd asks for device nodes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def missing() -> str | None:
     path = os.environ.get("PATH", "") + ":/usr/sbin"
     lacking = [name for name in NEEDED if not shutil.which(name, path=path)]
     if lacking:
-        return f"a SLURM of one's own needs {', '.join(lacking)}: apt-get install --no-install-recommends slurm-wlm munge"
+        return (
+            f"a SLURM of one's own needs {', '.join(lacking)}: apt-get install --no-install-recommends slurm-wlm munge"
+        )
     if os.geteuid() != 0:
         return "a SLURM of one's own needs root"
     return None
