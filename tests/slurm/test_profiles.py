@@ -1,0 +1,63 @@
+"""Every profile with every config, and what is refused before anything is submitted."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROFILES = ("default", "local-gpu", "slurm", "slurm-gaudi")
+# Those that need no files of the user's.
+CONFIGS = ("config/config.yaml", "config/h200.yaml", "config/speed.yaml", "tests/config/tiny.yaml")
+
+
+@pytest.fixture
+def project(root, tmp_path) -> Path:
+    for name in ("workflow", "config", "envs", "tests"):
+        (tmp_path / name).symlink_to(root / name)
+    shutil.copytree(root / "profiles", tmp_path / "profiles")
+    shutil.copy(root / "Snakefile", tmp_path)
+    return tmp_path
+
+
+def dry_run(project: Path, profile: str, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable, "-m", "snakemake", "-n", "--quiet", "rules", "--configfile", config,
+        "--workflow-profile", f"profiles/{profile}", *arguments,
+    ]  # fmt: skip
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=600, check=False)
+
+
+def change(project: Path, profile: str, **keys) -> None:
+    path = project / f"profiles/{profile}/config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | keys))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_plans_every_config(project, profile, config):
+    done = dry_run(project, profile, config)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("profile", "keys", "message"),
+    [
+        ("slurm", {"set-resources": {"train_modle": {"runtime": 9}}}, "'train_modle', which is no rule; did you mean"),
+        ("default", {"set-threads": {"data_perpare": 2}}, "set-threads names 'data_perpare'"),
+        ("slurm", {"groups": {"figure_subjects": "x"}}, "groups names 'figure_subjects'"),
+        ("slurm", {"set-resources": {"train_model": {"gres": "gpu:2"}}}, "train_model has `gpu` and `gres` at once"),
+        ("slurm", {"config": ["site=slrum"]}, "there is no row profiles.slrum; did you mean `slurm`?"),
+        ("slurm", {"set-resources": {"train_model": {"gpu_model": "h200"}}}, "device 'h200', which has no partition"),
+        ("slurm", {"set-resources": {"figures_loss_curve": {"runtime": 9999}}}, "asks for 9999 minutes"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_refused_before_anything_is_submitted(project, profile, keys, message):
+    change(project, profile, **keys)
+    done = dry_run(project, profile, "config/h200.yaml")
+    assert done.returncode != 0
+    assert message in done.stdout + done.stderr
