@@ -67,7 +67,6 @@ def sbatch_lines(config: str, profile: str) -> list[tuple[str, str]]:
         )
         if done.returncode:
             raise SpecError(f"these jobs cannot be submitted:\n{_faults(done.stderr + done.stdout)}")
-        # In the order of their names: that of submission follows the clock.
         return sorted(_kinds(map(json.loads, record.read_text().splitlines()), folder))
 
 
@@ -94,7 +93,8 @@ def _by_rule(outputs: Sequence[tuple[str, list[tuple[str, bool]]]]) -> Iterator[
 
 def _kinds(calls: Iterator[list[str]], folder: str) -> Iterator[tuple[str, str]]:
     seen = set()
-    for call in calls:
+    # By their names, not by when they were submitted: of each kind the same job is shown every time.
+    for call in sorted(calls, key=lambda call: call[call.index("--output") + 1]):
         wrap = next(word for word in call if word.startswith("--wrap="))
         rules = " ".join(sorted(stand_in.rules_of(wrap)))
         words = [word.replace(f"{folder}/work", ".") for word in call if word != wrap]
