@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,9 +25,21 @@ def project(root, tmp_path) -> Path:
     return tmp_path
 
 
-def dry_run(project: Path, profile: str, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def commands(tmp_path_factory, monkeypatch) -> Path:
+    """SLURM's commands do nothing but leave their names in this folder."""
+    folder = tmp_path_factory.mktemp("commands")
+    for name in ("sbatch", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "sshare"):
+        path = folder / name
+        path.write_text(f"#!/bin/sh\ntouch '{folder}/{name}.called'\nexit 1\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def snakemake(project: Path, profile: str, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [
-        sys.executable, "-m", "snakemake", "-n", "--quiet", "rules", "--configfile", config,
+        sys.executable, "-m", "snakemake", "--quiet", "rules", "--configfile", config,
         "--workflow-profile", f"profiles/{profile}", *arguments,
     ]  # fmt: skip
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=600, check=False)
@@ -40,7 +53,7 @@ def change(project: Path, profile: str, **keys) -> None:
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_plans_every_config(project, profile, config):
-    done = dry_run(project, profile, config)
+    done = snakemake(project, profile, config, "-n")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -56,8 +69,16 @@ def test_every_profile_plans_every_config(project, profile, config):
         ("slurm", {"set-resources": {"figures_loss_curve": {"runtime": 9999}}}, "asks for 9999 minutes"),
     ],
 )  # fmt: skip
-def test_a_fault_is_refused_before_anything_is_submitted(project, profile, keys, message):
+def test_a_fault_is_refused_before_anything_is_submitted(project, commands, profile, keys, message):
     change(project, profile, **keys)
-    done = dry_run(project, profile, "config/h200.yaml")
+    done = snakemake(project, profile, "config/h200.yaml")
     assert done.returncode != 0
     assert message in done.stdout + done.stderr
+    assert not (commands / "sbatch.called").exists()
+
+
+def test_a_config_on_the_command_line_that_replaces_the_profiles_is_noticed(project, commands):
+    done = snakemake(project, "slurm", "config/h200.yaml", "--config", "device=cuda")
+    assert done.returncode != 0
+    assert "has no partition" in done.stdout + done.stderr
+    assert not (commands / "sbatch.called").exists()

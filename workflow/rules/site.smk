@@ -13,3 +13,15 @@ with config_errors():
     )
     if SITE not in (None, LOCAL_GPU):
         place_rules(workflow.rules, read_site(), SITE, workflow.resource_settings.overwrite_resources)
+
+
+onstart:
+    # Snakemake asks for a job's resources when the job is ready, which may be hours after others were submitted.
+    for needed in workflow.dag.needrun_jobs():
+        resources = needed.resources
+        if SITE is None and workflow.executor_plugin.name == "slurm" and resources.get("gpu"):
+            if not (resources.get("slurm_partition") or workflow.executor_settings.partition_config):
+                raise WorkflowError(
+                    f"{needed.rule.name} asks for a device and has no partition: the profile's `config: [site=...]` is missing. "
+                    "A --config on the command line replaces it; add site=slurm (or slurm-gaudi) there"
+                )
