@@ -18,26 +18,34 @@ OWN = ("slurm_partition", "slurm_account", "constraint", "qos", "slurm_extra", "
 """Those of them that a profile's set-resources may still say for one rule: what it says wins."""
 
 
-def check_profile(rules: Iterable[Any], named: Mapping[str, Iterable[str]]) -> None:
-    """Refuses what Snakemake would pass over in silence or SLURM would refuse later.
+def check_names(rules: Iterable[Any], named: Mapping[str, Iterable[str]]) -> None:
+    """Refuses a name that is no rule, which Snakemake would pass over in silence.
 
     Args:
         rules: Snakemake's rules.
         named: by the profile's key (``set-resources``), the rules it names.
 
     Raises:
-        SpecError: a name that is no rule; ``gpu`` and ``gres`` at once.
+        SpecError: with the nearest rule.
     """
-    by_name = {rule.name: rule for rule in rules}
+    known = {rule.name for rule in rules}
     for key, names in named.items():
         for name in names:
-            if name not in by_name:
-                raise SpecError(f"profile: {key} names {name!r}, which is no rule; {nearest(name, by_name)}")
-    for name, rule in by_name.items():
+            if name not in known:
+                raise SpecError(f"profile: {key} names {name!r}, which is no rule; {nearest(name, known)}")
+
+
+def check_requests(rules: Iterable[Any]) -> None:
+    """Refuses ``gpu`` and ``gres`` at once, which SLURM would refuse hours later. Before ``place_rules``.
+
+    Raises:
+        SpecError: naming the rule.
+    """
+    for rule in rules:
         asked = dict(rule.resources.items())
         if "gres" in asked and "gpu" in asked and (asked["gpu"].is_evaluable() or asked["gpu"].value):
             raise SpecError(
-                f"profile: {name} has `gpu` and `gres` at once, which SLURM refuses; take `gres` out of set-resources "
+                f"profile: {rule.name} has `gpu` and `gres` at once, which SLURM refuses; take `gres` out of set-resources "
                 "(profiles/site.yaml says how devices are asked for), or set `gpu: 0` beside it"
             )
 
