@@ -45,8 +45,8 @@ def check_requests(rules: Iterable[Any]) -> None:
         asked = dict(rule.resources.items())
         if "gres" in asked and "gpu" in asked and (asked["gpu"].is_evaluable() or asked["gpu"].value):
             raise SpecError(
-                f"profile: {rule.name} has `gpu` and `gres` at once, which SLURM refuses; take `gres` out of set-resources "
-                "(profiles/site.yaml says how devices are asked for), or set `gpu: 0` beside it"
+                f"profile: {rule.name} has `gpu` and `gres` at once, which SLURM refuses; take `gres` out of "
+                "set-resources (profiles/site.yaml says how devices are asked for), or set `gpu: 0` beside it"
             )
 
 
