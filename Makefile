@@ -2,7 +2,7 @@
 PYTHON ?= python3
 CONFIG ?= config/config.yaml
 PROFILE ?= profiles/default
-CORES ?= all
+CORES ?=
 DEVICE ?=
 ARGS ?=
 JOBS ?= 2
@@ -11,10 +11,10 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint run speed figures plan why config clean
+.PHONY: help install demo test lint run speed figures plan why show-jobs config clean
 
 help: ## Lists these targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 install: .venv/installed ## Sets up .venv; does nothing where it is up to date.
 
@@ -28,18 +28,21 @@ install: .venv/installed ## Sets up .venv; does nothing where it is up to date.
 	@touch $@
 
 demo: install ## Simulated MRI to trained model, scored samples, figures and a report, in minutes.
-	@genaccel run --config config/config.yaml --profile profiles/default --cores $(CORES)
+	@genaccel run --config config/config.yaml --profile profiles/default --cores "$(CORES)"
 
 run: install ## The same for your study: make run CONFIG=config/mine.yaml
-	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores $(CORES) -- $(ARGS)
+	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores "$(CORES)" -- $(ARGS)
 
 speed: install ## Measures every variant on this machine's GPU; its rows beside the committed ones: results/speed/optimize/beside.csv.
-	@genaccel run --config config/speed.yaml --profile $(PROFILE) --cores $(CORES) -- optimize $(ARGS)
+	@genaccel run --config config/speed.yaml --profile $(PROFILE) --cores "$(CORES)" -- optimize $(ARGS)
 	@python -m genaccel.table --out results/speed/optimize/beside.csv results/speed/optimize/*/*/*.json \
 	    $(wildcard results/reference/*/runs/optimize-*.json)
 
 plan: install ## Jobs, disk, device memory and hours before you submit: make plan CONFIG=... DEVICE=A100-40 (or none)
 	@genaccel plan --config $(CONFIG) $(if $(DEVICE),--device $(DEVICE))
+
+show-jobs: install ## The exact sbatch line of every kind of job, submitting nothing: make show-jobs PROFILE=profiles/slurm CONFIG=...
+	@genaccel show-jobs --config $(CONFIG) --profile $(PROFILE)
 
 why: install ## What would run again and why, down to the module or setting that changed: make why CONFIG=...
 	@genaccel why --config $(CONFIG)

@@ -34,3 +34,6 @@ rule all:
         rules.optimize.input,
         rules.profile.input,
         rules.figures.input,
+
+
+include: "workflow/rules/site.smk"

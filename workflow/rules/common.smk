@@ -29,6 +29,7 @@ from genaccel.config.compose import (
 )
 from genaccel.config.reading import read_yaml
 from genaccel.data.samples import read_samples
+from genaccel.ownership import LOCAL_GPU, OWNERSHIP
 from genaccel.sample.samplers import SAMPLERS
 from genaccel.why import record_code
 
@@ -61,6 +62,8 @@ with config_errors():
     for path in workflow.overwrite_configfiles or ["config/config.yaml"]:
         # Snakemake's own reader takes the last of two equal keys without a word.
         read_yaml(path)
+    # Not the study's: a profile says it, and it changes nothing that is made.
+    SITE = config.pop("site", None)
     CONFIG = compose(config)
 
 RESULTS = f"results/{CONFIG.study}"
@@ -77,7 +80,8 @@ ENVIRONMENT = "../../envs/cpu.yaml"
 shell.prefix(
     # Snakemake's own strictness, which setting a prefix replaces: without it a job has the exit status of `tee`.
     "set -euo pipefail; "
-    f"export PYTHONPATH={str(SOURCE)!r}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
+    + ("" if SITE is None else f"export {OWNERSHIP}={'own' if SITE == LOCAL_GPU else 'assigned'}; ")
+    + f"export PYTHONPATH={str(SOURCE)!r}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
     + (
         ""
         if workflow.deployment_settings.deployment_method

@@ -17,7 +17,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = commands.add_parser("run", help="run a study; also the one command after any fault. After --: for snakemake")
     run.add_argument("--config", default="config/config.yaml", help="the study's config (default: the demo)")
     run.add_argument("--profile", default="profiles/default", help="folder of the profile that says where jobs run")
-    run.add_argument("--cores", default="all", help="cores to use on this machine")
+    run.add_argument("--cores", default="", help="cores to use on this machine (default: what the profile says)")
+    show = commands.add_parser("show-jobs", help="the exact sbatch line of every kind of job; submits nothing")
+    show.add_argument("--config", default="config/config.yaml", help="the study's config (default: the demo)")
+    show.add_argument("--profile", default="profiles/slurm", help="folder of a profile that submits jobs")
     why = commands.add_parser("why", help="what would run again, and the module or setting behind it")
     why.add_argument("--config", default="config/config.yaml", help="the study's config (default: the demo)")
     plan = commands.add_parser("plan", help="jobs, disk, device memory and device hours, before anything is submitted")
@@ -34,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             from genaccel.run import run_study
 
             sys.exit(run_study(args.config, args.profile, args.cores, extra))
+        elif args.command == "show-jobs":
+            from genaccel.site.show import print_jobs
+
+            print_jobs(args.config, args.profile)
         elif args.command == "why":
             from genaccel.why import print_reasons
 

@@ -24,17 +24,16 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
     Args:
         config: path of the study's config.
         profile: folder of a workflow profile.
-        cores: a number, or ``all``.
+        cores: a number, ``all``, or "" for what the profile says.
         extra: further arguments for Snakemake; with targets or a dry run no report is made.
 
     Returns:
         Snakemake's exit status.
     """
     study = compose(read_yaml(config)).study
-    if not Path(profile, "config.yaml").is_file() and not list(Path(profile).glob("config.v*.yaml")):
-        there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*/")))
-        raise SpecError(f"there is no profile {profile}; there are {there}")
-    common = ["--configfile", config, "--workflow-profile", profile, "--cores", cores]
+    find_profile(profile)
+    # Where jobs are submitted, a number of cores would cap the threads of each.
+    common = ["--configfile", config, "--workflow-profile", profile, *(["--cores", cores] if cores else [])]
     with _checkout() as lock:
         locks = Path(".snakemake/locks")
         if locks.is_dir() and any(locks.iterdir()):
@@ -46,6 +45,19 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
         if status or extra:
             return status
         return _renew_report(study, common, lock)
+
+
+def find_profile(profile: str) -> Path:
+    """The file of a profile.
+
+    Raises:
+        SpecError: there is none.
+    """
+    for path in (Path(profile, "config.yaml"), *sorted(Path(profile).glob("config.v*.yaml"))):
+        if path.is_file():
+            return path
+    there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*/")))
+    raise SpecError(f"there is no profile {profile}; there are {there}")
 
 
 def _renew_report(study: str, common: Sequence[str], lock: int) -> int:

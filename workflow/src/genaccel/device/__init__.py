@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from genaccel.device.base import Device, Precision, Unavailable
@@ -10,6 +12,7 @@ from genaccel.device.cuda import CUDA
 from genaccel.device.habana import device_count as gaudis
 from genaccel.device.habana import plugin
 from genaccel.device.hpu import HPU
+from genaccel.ownership import check_devices, check_driver, own_devices
 from genaccel.spec import SpecError, nearest
 
 __all__ = ["CPU", "CUDA", "HPU", "KINDS", "Device", "Precision", "Unavailable", "open_device"]
@@ -26,9 +29,13 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
         threads: CPU threads of this process.
 
     Raises:
-        SpecError: unknown kind, or one that this machine does not have.
+        SpecError: unknown kind, one that this machine does not have, or not the number of devices that a profile gave.
     """
+    # Ranks of one machine share its devices.
+    asked = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    own_devices(kind, asked)
     if kind == "auto":
+        check_driver(torch.cuda.device_count())
         kind = "cuda" if torch.cuda.is_available() else "hpu" if gaudis() else "cpu"
     if kind not in KINDS:
         raise SpecError(f"device {kind!r} is unknown; {nearest(kind, ['auto', *KINDS])}")
@@ -37,6 +44,8 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
             f"device cuda:{index} was asked for, but torch {torch.__version__} sees {torch.cuda.device_count()} NVIDIA "
             "GPU(s) here; run on a GPU node, check CUDA_VISIBLE_DEVICES, or set device: cpu"
         )
+    if kind == "cuda":
+        check_devices(torch.cuda.device_count(), asked)
     if kind == "hpu":
         _check_gaudi(index)
     return KINDS[kind](index, threads)

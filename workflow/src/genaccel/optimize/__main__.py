@@ -13,6 +13,7 @@ from genaccel.optimize.processes import run_cell
 from genaccel.optimize.report import Report
 from genaccel.optimize.results import Rows
 from genaccel.optimize.spec import OptimizeJob
+from genaccel.ownership import own_devices
 
 SHOWN = ("denoise_step_time", "train_step_time", "volume_time", "energy_per_volume", "output_rel_error")
 
@@ -23,6 +24,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     with stage_errors("optimize"):
         job = OptimizeJob.parse(args.spec)
+        # All cells on one device, and none between two of them for others.
+        own_devices(job.device, 1)
         reports = list(measure(job, args.code, args.threads))
         write_run(args.run, run_of(job, reports))
         print(f"optimize: {sum(len(report.results) for report in reports)} results in {args.run}")

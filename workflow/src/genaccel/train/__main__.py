@@ -23,6 +23,7 @@ from genaccel.med_ddpm.memory import training_memory
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
 from genaccel.med_ddpm.weights import load_weights, save_weights
+from genaccel.ownership import own_devices
 from genaccel.provenance import provenance
 from genaccel.spec import SpecError
 from genaccel.train.checkpoint import Checkpoints, parts_of_key
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     with stage_errors("train"), ExitStack() as streams:
         job, conduct = TrainJob.parse(args.spec), Conduct.parse(args.conduct)
+        own_devices(job.device, job.train.processes)
         launch("genaccel.train", argv, job.train.processes)
         streams.enter_context(redirect_stdout(SurvivingStream(sys.stdout)))
         streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))
