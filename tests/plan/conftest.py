@@ -70,6 +70,7 @@ def training(paper) -> Callable[..., Demand]:
             "network": paper["whole_head"].model_copy(update=changes),
             "step": "train",
             "precision": "fp32",
+            "kernels": "stock",
             "batch": 1,
             "gradient_checkpointing": False,
             "steps": 1000,

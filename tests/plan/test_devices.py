@@ -46,7 +46,7 @@ def test_the_cpu_has_this_machines_memory():
 
 
 def test_a_v100_lacks_tf32_and_bf16():
-    assert find_device("V100-16").lacks.keys() == {"tf32", "bf16"}
+    assert find_device("V100-16").lacks.keys() == {"tf32", "bf16", "fused"}
 
 
 def test_a_device_is_found_whatever_the_case():

@@ -11,6 +11,7 @@ from genaccel.plan.fit import CONTEXT_BYTES, fault, verdict
 
 CHECKPOINTING = {"gradient_checkpointing": True}
 BF16 = {"precision": "bf16"}
+FAST = BF16 | {"kernels": "fused"}
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_device_that_lacks_bf16_is_not_told_to_use_it(training, room_for):
 
 def test_nothing_that_helps_is_said_to_be_so(training, device):
     text = fault(training(), device(memory_bytes=GIB // 2), [])
-    assert "Neither a smaller batch nor bf16 nor gradient checkpointing makes it fit there." in text
+    assert "Neither a smaller batch nor another variant nor gradient checkpointing makes it fit there." in text
 
 
 def test_several_processes_need_room_for_the_exchange_of_gradients(training, paper):
@@ -99,3 +100,32 @@ def test_several_processes_need_room_for_the_exchange_of_gradients(training, pap
 
 def test_weights_that_are_used_as_they_are_need_no_training_memory(training, paper):
     assert training(network=paper["whole_head"], steps=0).memory_bytes == pytest.approx(2 * 40.2e6 * 4, rel=0.02)
+
+
+def test_the_fused_kernels_are_named_where_they_make_it_fit(training, room_for):
+    # A network wide enough that activations count for more than weights.
+    demand = training(batch=8)
+    assert "{variant: fast}" in fault(demand, room_for(dataclasses.replace(demand, **FAST)), [])
+
+
+@pytest.mark.parametrize("refused", [{"devices": 2}, CHECKPOINTING, {"network": "dropout"}])
+def test_what_the_fused_kernels_refuse_is_not_advised(training, room_for, refused):
+    demand = training(batch=8)
+    if "network" in refused:
+        refused = {"network": demand.network.model_copy(update={"dropout": 0.1})}
+    room = room_for(dataclasses.replace(demand, **FAST))
+    assert "{variant: fast}" not in fault(dataclasses.replace(demand, **refused), room, [])
+
+
+def test_a_fused_training_is_not_told_to_checkpoint_or_to_use_bf16(training, device):
+    text = fault(training(batch=8, **FAST), device(memory_bytes=GIB), [])
+    assert "(fused, batch 8" in text
+    assert "gradient_checkpointing:" not in text
+    assert "variant:" not in text
+
+
+def test_a_device_without_fused_kernels_is_told_another_variant(training, device):
+    lacking = device(lacks={"fused": "X-1 has no fused kernels"}, memory_bytes=2**50)
+    assert fault(training(**FAST), lacking, []).endswith(
+        "X-1 has no fused kernels; set models.m.train: {variant: fp32_strict}"
+    )

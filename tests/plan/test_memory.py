@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from genaccel.measurement import Run, read_run
-from genaccel.med_ddpm.memory import training_memory
+from genaccel.med_ddpm.memory import peak_memory, training_memory
+from genaccel.optimize.spec import OptimizeJob
 from genaccel.plan.devices import GIB, known_devices
 from genaccel.plan.rates import training_job
 from genaccel.resources import read_resource
@@ -63,5 +64,20 @@ def test_todays_prediction_is_within_15_percent_of_a_training_runs_peak(path):
     if job is None:
         pytest.skip("written with settings that this version no longer has")
     train = job.train
-    predicted = training_memory(job.model, train.batch, job.switches.precision, train.gradient_checkpointing).total
+    switches = job.switches
+    predicted = peak_memory(
+        job.model, "train", train.batch, switches.precision, switches.kernels, train.gradient_checkpointing
+    ).total
     assert [predicted] == pytest.approx(peaks(run, "peak_memory"), rel=0.15)
+
+
+@pytest.mark.parametrize("step", ["train", "denoise"])
+@pytest.mark.parametrize("variant", ["fp32_strict", "tf32", "bf16", "fast"])
+def test_the_prediction_is_within_8_percent_of_a_measured_variants_peak(variant, step):
+    run = read_run(REFERENCE / f"nvidia-h200/runs/optimize-whole_head-{variant}.json")
+    job = OptimizeJob.build(run.spec)
+    measured = [
+        value for r in run.results if r.metric == "peak_memory" and r.case["step"] == step for value in r.values
+    ]
+    predicted = peak_memory(job.model, step, 1, job.switches.precision, job.switches.kernels).total
+    assert [predicted] == pytest.approx(measured, rel=0.08)

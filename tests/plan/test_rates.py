@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
+from statistics import median
 
 import pytest
 
+from genaccel.measurement import read_run
 from genaccel.plan.devices import find_device
 from genaccel.plan.rates import BASE, LAUNCH_S, MEASURED, OTHER_SIZES, SCALED, measured_steps, step_seconds
 from genaccel.plan.work import step_work
 
 
-def estimate(device, spec, step="denoise", precision="tf32", batch=1):
+def estimate(device, spec, step="denoise", precision="tf32", batch=1, kernels="stock"):
     work = step_work(spec, step)
-    return step_seconds(device, step, precision, batch * work.flops, work.operations)
+    return step_seconds(device, step, precision, batch * work.flops, work.operations, kernels)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,16 @@ def test_committed_training_runs_count_as_measured(root):
 
 def test_another_devices_runs_do_not_count(root):
     assert measured_steps(find_device("A100-40"), root / "results/reference") == ()
+
+
+@pytest.mark.parametrize(("step", "metric"), [("denoise", "denoise_step_time"), ("train", "train_step_time")])
+def test_a_fused_step_has_the_time_of_the_committed_variant(root, paper, step, metric):
+    run = read_run(root / "results/reference/nvidia-h200/runs/optimize-whole_head-fast.json")
+    values = next(result.values for result in run.results if result.metric == metric)
+    found = estimate(find_device(BASE), paper["whole_head"], step, "bf16", kernels="fused")
+    assert (found.low, found.high, found.basis) == (median(values), median(values), MEASURED)
+    assert found.high < estimate(find_device(BASE), paper["whole_head"], step, "bf16").low / 2
+
+
+def test_a_device_that_lacks_the_fused_kernels_has_no_time_for_them(paper):
+    assert estimate(find_device("Gaudi3-128"), paper["whole_head"], precision="bf16", kernels="fused") is None

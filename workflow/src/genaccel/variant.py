@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Inner = Literal["ieee", "tf32"]
 Half = Literal["off", "bf16", "fp16"]
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Kernels = Literal["stock", "fused"]
+
+MODULES: dict[Kernels, str] = {"stock": "genaccel.med_ddpm.unet", "fused": "genaccel.med_ddpm.fast"}
+"""Where kernels lie: imported by name and hashed by the rules, so that their edits rerun their own variants alone."""
 
 
 class Variant(Spec):
@@ -31,7 +35,7 @@ class Variant(Spec):
     cudnn_benchmark: bool = Field(description="let cuDNN time its algorithms instead of guessing")
     compile: Literal["off", "default", "reduce-overhead", "max-autotune"] = Field(description="mode of torch.compile")
     cuda_graphs: bool = Field(description="record a step once and replay it, without launches from the host")
-    kernels: Literal["stock", "fused"] = Field(description="PyTorch's modules, or this project's fused ones")
+    kernels: Kernels = Field(description="PyTorch's modules, or this project's fused ones")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,8 +73,8 @@ class Variant(Spec):
 
     @property
     def module(self) -> str:
-        """Where the kernels lie: imported by name and hashed by the rules, so that their edits rerun these variants."""
-        return {"stock": "genaccel.med_ddpm.unet", "fused": "genaccel.med_ddpm.fast"}[self.kernels]
+        """Where the kernels lie."""
+        return MODULES[self.kernels]
 
     @property
     def needs(self) -> tuple[str, ...]:

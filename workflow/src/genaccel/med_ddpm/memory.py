@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +20,7 @@ from genaccel.med_ddpm.blocks import Attention
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.med_ddpm.unet import UNet
-from genaccel.variant import Precision
+from genaccel.variant import MODULES, Kernels, Precision
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,30 @@ class Memory:
     @property
     def total(self) -> int:
         return self.weights + self.gradients + self.optimizer + self.ema + self.activations + self.transient
+
+
+def peak_memory(
+    spec: MedDDPMSpec,
+    step: Literal["train", "denoise"],
+    batch: int,
+    precision: Precision,
+    kernels: Kernels,
+    gradient_checkpointing: bool = False,
+) -> Memory:
+    """Peak of one step in bytes with the kernels of a variant.
+
+    Args:
+        spec: network and grid.
+        batch: volumes a device.
+        precision: of the variant.
+        kernels: of the variant; fused ones recompute what they need, whatever ``gradient_checkpointing`` says.
+    """
+    if kernels == "fused":
+        module = importlib.import_module(MODULES[kernels])
+        return module.training_memory(spec, batch) if step == "train" else module.denoising_memory(spec, batch)
+    if step == "train":
+        return training_memory(spec, batch, precision, gradient_checkpointing)
+    return denoising_memory(spec, batch, precision)
 
 
 @functools.cache  # a training says it at its start and writes it at its end
@@ -78,19 +103,19 @@ def training_memory(
     for parameter in model.parameters():
         parameter.grad = torch.empty_like(parameter)
     schedule = Schedule(spec.timesteps).to("meta")
-    x0, cond, t = _inputs(spec, batch)
-    with _Meter(precision) as meter:
+    x0, cond, t = meta_inputs(spec, batch)
+    with Meter(tf32=precision == "tf32") as meter:
         noise = torch.empty_like(x0)
         loss = schedule.training_loss(model, x0, cond, t, noise)
         activations = meter.live
         loss.backward()
-    weights = _bytes(*model.parameters())
+    weights = size_of(*model.parameters())
     return Memory(
         weights=weights,
         gradients=weights,
         optimizer=2 * weights,
         ema=weights,
-        activations=_bytes(x0, cond) + activations,
+        activations=size_of(x0, cond) + activations,
         transient=meter.peak - activations,
     )
 
@@ -101,16 +126,16 @@ def denoising_memory(spec: MedDDPMSpec, batch: int, precision: Precision = "fp32
     ``activations`` are the inputs alone, and ``transient`` holds the skip connections.
     """
     model = _network(spec, precision, gradient_checkpointing=False)
-    x, cond, t = _inputs(spec, batch)
-    with torch.no_grad(), _Meter(precision) as meter:
+    x, cond, t = meta_inputs(spec, batch)
+    with torch.no_grad(), Meter(tf32=precision == "tf32") as meter:
         model(torch.cat([x, cond], dim=1), t)
-    return Memory(_bytes(*model.parameters()), 0, 0, 0, activations=_bytes(x, cond), transient=meter.peak)
+    return Memory(size_of(*model.parameters()), 0, 0, 0, activations=size_of(x, cond), transient=meter.peak)
 
 
 def _network(spec: MedDDPMSpec, precision: Precision, gradient_checkpointing: bool) -> UNet:
     with torch.device("meta"):
         model = UNet(spec, gradient_checkpointing)
-    accelerator = _Accelerator(precision)
+    accelerator = Accelerator(precision)
     # Layer by layer, not around the whole step: recomputation in the backward pass would run outside of it.
     for layer in model.modules():
         if isinstance(layer, (nn.Conv3d, nn.Linear, Attention)):
@@ -118,23 +143,32 @@ def _network(spec: MedDDPMSpec, precision: Precision, gradient_checkpointing: bo
     return model
 
 
-def _inputs(spec: MedDDPMSpec, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+def meta_inputs(spec: MedDDPMSpec, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Image and condition (B, C, D, H, W) and time steps (B,), without data."""
+
     def volumes(channels: int) -> Tensor:
         return torch.empty(batch, channels, *spec.tensor_shape, device="meta")
 
     return volumes(len(spec.image)), volumes(len(spec.condition)), torch.empty(batch, dtype=torch.long, device="meta")
 
 
-def _bytes(*tensors: Tensor) -> int:
+def size_of(*tensors: Tensor) -> int:
+    """Bytes of tensors."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-class _Meter(TorchDispatchMode):
-    """Bytes of the storages that operations make under it: alive now, and at the highest point."""
+class Meter(TorchDispatchMode):
+    """Bytes of the storages that operations make under it: alive now, and at the highest point.
 
-    def __init__(self, precision: Precision) -> None:
+    Args:
+        tf32: whether FP32 convolutions compute in TF32, which takes a copy of the input.
+        channels_last: whether half-precision convolutions are over channels-last volumes, whose backward takes copies
+            as FP32's does.
+    """
+
+    def __init__(self, tf32: bool = False, channels_last: bool = False) -> None:
         super().__init__()
-        self.tf32 = precision == "tf32"
+        self.tf32, self.channels_last = tf32, channels_last
         self.live = self.peak = 0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -150,11 +184,13 @@ class _Meter(TorchDispatchMode):
         return result
 
     def _workspace(self, func: Any, args: tuple[Any, ...]) -> int:
-        if func is torch.ops.aten.convolution_backward.default and args[0].dtype is torch.float32:
+        if func is torch.ops.aten.convolution_backward.default and (
+            self.channels_last or args[0].dtype is torch.float32
+        ):
             gradient, x = args[:2]
-            return _bytes(gradient, x)
+            return size_of(gradient, x)
         if func is torch.ops.aten.convolution.default and args[0].dtype is torch.float32 and self.tf32:
-            return _bytes(args[0])
+            return size_of(args[0])
         return 0
 
     def _add(self, storage: torch.UntypedStorage) -> None:
@@ -168,13 +204,13 @@ class _Meter(TorchDispatchMode):
         self.live -= size
 
 
-class _Accelerator(TorchFunctionMode):
+class Accelerator(TorchFunctionMode):
     """What an accelerator does and the meta device does not: autocast, and attention without its matrix."""
 
     # Autocast's list, as far as the network uses it.
     LOWERED = frozenset({F.conv1d, F.conv3d, F.linear, F.scaled_dot_product_attention})
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: Precision = "fp32") -> None:
         super().__init__()
         # FP16 is as large.
         self.bf16 = precision in ("bf16", "fp16")

@@ -9,13 +9,13 @@ from functools import lru_cache
 
 from genaccel.data.split import Split
 from genaccel.device import CPU
-from genaccel.med_ddpm.memory import Memory, denoising_memory, training_memory
+from genaccel.med_ddpm.memory import peak_memory
 from genaccel.med_ddpm.spec import MedDDPMSpec
 from genaccel.plan.dag import Job
 from genaccel.plan.work import Step, step_work
 from genaccel.sample.spec import SampleJob
 from genaccel.train.spec import TrainJob
-from genaccel.variant import Precision
+from genaccel.variant import Kernels, Precision
 
 SplitSizes = Mapping[Split, int]
 """Subjects of a data set by split."""
@@ -41,15 +41,26 @@ class Demand:
     network: MedDDPMSpec
     step: Step
     precision: Precision
+    kernels: Kernels
     batch: int
     gradient_checkpointing: bool
     steps: int
     devices: int
 
     @property
+    def arithmetic(self) -> str:
+        """What a table calls it: the precision, or that the kernels are fused, which implies theirs."""
+        return "fused" if self.kernels == "fused" else self.precision
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a device must not lack."""
+        return (self.precision, "fused") if self.kernels == "fused" else (self.precision,)
+
+    @property
     def memory_bytes(self) -> int:
         """Predicted peak of one device's allocator."""
-        memory = _memory(self.network, self.step, self.batch, self.precision, self.gradient_checkpointing)
+        memory = _memory(self.network, self.step, self.batch, self.precision, self.kernels, self.gradient_checkpointing)
         if self.step == "train" and not self.steps:
             return memory.weights + memory.ema
         # DDP's buckets hold as many bytes as the gradients.
@@ -62,7 +73,9 @@ class Demand:
 
     @property
     def operations(self) -> float:
-        """Operations of one step that the host has to start."""
+        """Operations of one step that the host has to start; a CUDA graph is one."""
+        if self.kernels == "fused":
+            return 1
         return step_work(self.network, self.step, self.gradient_checkpointing).operations
 
 
@@ -90,6 +103,7 @@ def _training(job: Job, spec: TrainJob) -> Demand:
         network=spec.model,
         step="train",
         precision=spec.switches.precision,
+        kernels=spec.switches.kernels,
         batch=train.batch,
         gradient_checkpointing=train.gradient_checkpointing,
         steps=train.steps * train.accumulate,
@@ -108,6 +122,7 @@ def _sampling(job: Job, spec: SampleJob, splits: SplitSizes, kind: str) -> Deman
         network=spec.model,
         step="denoise",
         precision=spec.switches.precision,
+        kernels=spec.switches.kernels,
         batch=batch,
         gradient_checkpointing=False,
         steps=spec.steps * math.ceil(volumes / batch),
@@ -115,8 +130,4 @@ def _sampling(job: Job, spec: SampleJob, splits: SplitSizes, kind: str) -> Deman
     )
 
 
-@lru_cache(maxsize=256)
-def _memory(spec: MedDDPMSpec, step: Step, batch: int, precision: Precision, gradient_checkpointing: bool) -> Memory:
-    if step == "train":
-        return training_memory(spec, batch, precision, gradient_checkpointing)
-    return denoising_memory(spec, batch, precision)
+_memory = lru_cache(maxsize=256)(peak_memory)

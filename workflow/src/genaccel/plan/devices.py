@@ -12,6 +12,8 @@ from genaccel.spec import SpecError, nearest
 
 GIB = 2**30
 
+NAMES = {"tf32": "TF32", "bf16": "BF16", "fused": "fused kernels"}
+
 
 @dataclass(frozen=True)
 class KnownDevice:
@@ -22,7 +24,7 @@ class KnownDevice:
         memory_bytes: what a process can use at most.
         tflops: datasheet peak by precision, dense; a precision without a known peak is left out.
         bandwidth_gbs: datasheet peak of the memory; None where not known.
-        lacks: why it has not a precision.
+        lacks: why it has not a precision, or the fused kernels (``fused``).
     """
 
     name: str
@@ -64,7 +66,8 @@ def local_device(kind: str) -> KnownDevice | None:
     if isinstance(here, CPU):
         return None
     known = next((d for d in known_devices().values() if re.search(d.slug, here.slug)), None)
-    lacks = {p: reason for p in ("tf32", "bf16") if (reason := here.lacks(p))}
+    capabilities = {"tf32": "tf32", "bf16": "bf16", "fused": "fused_kernels"}
+    lacks = {name: reason for name, capability in capabilities.items() if (reason := here.lacks(capability))}
     if known is None:
         return KnownDevice(here.slug, re.escape(here.slug), here.memory_bytes(), {}, None, lacks)
     return dataclasses.replace(known, memory_bytes=here.memory_bytes(), lacks=lacks)
@@ -78,5 +81,5 @@ def _device(row: dict[str, str]) -> KnownDevice:
         memory_bytes=round(float(row["memory_gib"]) * GIB) if row["memory_gib"] else CPU().memory_bytes(),
         tflops={p: float(row[f"{p}_tflops"]) for p in precisions if row[f"{p}_tflops"]},
         bandwidth_gbs=float(row["bandwidth_gbs"]) if row["bandwidth_gbs"] else None,
-        lacks={p: f"{row['name']} has no {p.upper()}" for p in row["lacks"].split()},
+        lacks={name: f"{row['name']} has no {NAMES[name]}" for name in row["lacks"].split()},
     )

@@ -16,6 +16,8 @@ CONTEXT_BYTES = int(0.6 * GIB)
 UNCERTAINTY = 0.05
 """Share of a predicted peak that may come on top, by the allocator's rounding and fragmentation."""
 
+FUSED = {"precision": "bf16", "kernels": "fused"}
+
 Verdict = Literal["fits", "tight", "out of memory", "unsupported"]
 
 FAILS: set[Verdict] = {"out of memory", "unsupported"}
@@ -23,7 +25,7 @@ FAILS: set[Verdict] = {"out of memory", "unsupported"}
 
 def verdict(demand: Demand, device: KnownDevice) -> Verdict:
     """``tight`` is what fits by the prediction alone, but not with its uncertainty."""
-    if demand.precision in device.lacks:
+    if any(need in device.lacks for need in demand.needs):
         return "unsupported"
     needed = demand.memory_bytes + CONTEXT_BYTES
     if needed > device.memory_bytes:
@@ -40,9 +42,9 @@ def fault(demand: Demand, device: KnownDevice, others: list[KnownDevice]) -> str
     found = verdict(demand, device)
     key = f"models.{demand.model}.{demand.stage}"
     if found == "unsupported":
-        lacking = device.lacks[demand.precision]
+        lacking = next(device.lacks[need] for need in demand.needs if need in device.lacks)
         text = f"{demand.job} cannot run on {device.name}: {lacking}; set {key}: {_variant(demand, 'fp32_strict')}"
-        then = fault(dataclasses.replace(demand, precision="fp32"), device, others)
+        then = fault(dataclasses.replace(demand, precision="fp32", kernels="stock"), device, others)
         return f"{text}. Even so: {then}" if then else text
     if found != "out of memory":
         return None
@@ -51,11 +53,11 @@ def fault(demand: Demand, device: KnownDevice, others: list[KnownDevice]) -> str
     larger = [other.name for other in others if other.name != "cpu" and verdict(demand, other) == "fits"]
     lines = [
         f"{demand.job} does not fit on {device.name}: predicted peak {_gib(demand.memory_bytes)} "
-        f"({demand.precision}, batch {demand.batch}, {'x'.join(map(str, demand.network.shape))}) and "
+        f"({demand.arithmetic}, batch {demand.batch}, {'x'.join(map(str, demand.network.shape))}) and "
         f"{_gib(CONTEXT_BYTES)} for the device's context, of {_gib(device.memory_bytes)}.",
         f"      It would fit with (predicted): {'; or '.join(remedies)}."
         if remedies
-        else "      Neither a smaller batch nor bf16 nor gradient checkpointing makes it fit there.",
+        else "      Neither a smaller batch nor another variant nor gradient checkpointing makes it fit there.",
     ]
     if larger:
         lines.append(f"      As it is it fits on {', '.join(larger)}.")
@@ -65,15 +67,23 @@ def fault(demand: Demand, device: KnownDevice, others: list[KnownDevice]) -> str
 def _remedies(demand: Demand, device: KnownDevice) -> list[tuple[str, Demand]]:
     """Settings with which the job fits: the largest batch and each other change, else several together."""
     options: list[dict[str, object]] = []
-    if demand.step == "train" and not demand.gradient_checkpointing:
+    fused = demand.kernels == "fused"
+    if demand.step == "train" and not demand.gradient_checkpointing and not fused:
         options.append({"gradient_checkpointing": True})
     if demand.precision not in ("bf16", "fp16"):
         options.append({"precision": "bf16"})
     together = {key: value for option in options for key, value in option.items()}
+    alone = [*options, FUSED] if _may_fuse(demand) else options
     combined = [{"batch": 1, **option} for option in options if demand.batch > 1]
     combined += [together, {"batch": 1, **together}]
-    fitting = [*islice(_fitting(demand, device, _batches(demand, device)), 1), *_fitting(demand, device, options)]
+    fitting = [*islice(_fitting(demand, device, _batches(demand, device)), 1), *_fitting(demand, device, alone)]
     return fitting or list(islice(_fitting(demand, device, combined), 2))
+
+
+def _may_fuse(demand: Demand) -> bool:
+    """Whether the fused kernels can take a job over; what they refuse stands in ``train.spec.check_trainable``."""
+    plain = not demand.gradient_checkpointing and not demand.network.dropout and demand.devices == 1
+    return demand.kernels == "stock" and (demand.step == "denoise" or plain)
 
 
 def _batches(demand: Demand, device: KnownDevice) -> Iterator[dict[str, object]]:
@@ -95,9 +105,10 @@ def _fitting(demand: Demand, device: KnownDevice, changes: Iterable[dict[str, ob
 
 
 def _yaml(demand: Demand, settings: dict[str, object]) -> str:
-    parts = [f"{key}: {str(value).lower()}" for key, value in settings.items() if key != "precision"]
+    parts = [f"{key}: {str(value).lower()}" for key, value in settings.items() if key not in FUSED]
     if "precision" in settings:
-        parts.append(_variant(demand, str(settings["precision"])).strip("{}"))
+        name = "fast" if settings.get("kernels") == "fused" else str(settings["precision"])
+        parts.append(_variant(demand, name).strip("{}"))
     return f"{{{', '.join(parts)}}}"
 
 

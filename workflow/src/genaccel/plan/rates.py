@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from genaccel.measurement import Run, read_run
+from genaccel.optimize.spec import OptimizeJob
 from genaccel.plan.devices import KnownDevice, known_devices
 from genaccel.plan.work import Step, step_work
 from genaccel.resources import read_resource
 from genaccel.spec import SpecError
 from genaccel.train.spec import TrainJob
+from genaccel.variant import Kernels
 from genaccel.variants import VARIANTS
 
 REFERENCES = Path("results/reference")
@@ -57,6 +60,7 @@ class MeasuredStep:
 
     step: Step
     precision: str
+    kernels: Kernels
     flops: float
     seconds: float
 
@@ -65,22 +69,24 @@ class MeasuredStep:
         return self.flops / self.seconds
 
 
-def step_seconds(device: KnownDevice, step: Step, precision: str, flops: float, operations: float) -> Estimate | None:
+def step_seconds(
+    device: KnownDevice, step: Step, precision: str, flops: float, operations: float, kernels: Kernels = "stock"
+) -> Estimate | None:
     """Time of one step; None where nothing is known to derive it from.
 
     Args:
         flops: operations of all volumes of the step.
         operations: how many the host has to start.
     """
-    if precision in device.lacks:
+    if precision in device.lacks or kernels in device.lacks:
         return None
     # Tensor cores that have both take as long for either.
     precision = "bf16" if precision == "fp16" else precision
-    if own := _from_measured(device, step, precision, flops, operations):
+    if own := _from_measured(device, step, precision, kernels, flops, operations):
         return own
     base = known_devices()[BASE]
     ratios = _ratios(base, device, precision)
-    there = _from_measured(base, step, precision, flops, operations)
+    there = _from_measured(base, step, precision, kernels, flops, operations)
     if not ratios or there is None:
         return None
     return Estimate(there.low * min(ratios), there.high * max(ratios), SCALED)
@@ -96,8 +102,11 @@ def _ratios(base: KnownDevice, device: KnownDevice, precision: str) -> list[floa
     return ratios
 
 
-def _from_measured(device: KnownDevice, step: Step, precision: str, flops: float, operations: float) -> Estimate | None:
-    points = [p for p in measured_steps(device) if (p.step, p.precision) == (step, precision)]
+def _from_measured(
+    device: KnownDevice, step: Step, precision: str, kernels: Kernels, flops: float, operations: float
+) -> Estimate | None:
+    wanted = (step, precision, kernels)
+    points = [p for p in measured_steps(device) if (p.step, p.precision, p.kernels) == wanted]
     if not points:
         return None
     if same := [p.seconds for p in points if abs(p.flops / flops - 1) < SAME]:
@@ -112,8 +121,8 @@ def _from_measured(device: KnownDevice, step: Step, precision: str, flops: float
 
 
 def measured_steps(device: KnownDevice, references: Path = REFERENCES) -> tuple[MeasuredStep, ...]:
-    """Every measured step of a device: of ``measured_steps.csv``, and of the committed training runs."""
-    return _measured_steps(device.name, device.slug, references)
+    """Every measured step of a device: of ``measured_steps.csv``, and of the committed runs."""
+    return _measured_steps(device.name, device.slug, references.resolve())
 
 
 @cache
@@ -122,18 +131,21 @@ def _measured_steps(name: str, slug: str, references: Path) -> tuple[MeasuredSte
         MeasuredStep(
             "train" if row["step"] == "train" else "denoise",
             row["precision"],
+            "stock",
             float(row["tflop"]) * 1e12,
             float(row["step_ms"]) / 1e3,
         )
         for row in read_resource("measured_steps.csv")
         if row["device"] == name
     ]
-    return (*table, *(step for run in reference_runs(slug, references) if (step := _training_step(run))))
+    trained = (_training_step(run) for run in reference_runs(slug, "train", references))
+    fused = (step for run in reference_runs(slug, "optimize", references) for step in _fused_steps(run))
+    return (*table, *filter(None, trained), *fused)
 
 
-def reference_runs(slug: str, references: Path = REFERENCES) -> Iterator[Run]:
-    """The committed training runs in folders whose names match; those of another version are passed over."""
-    for path in sorted(references.glob("*/runs/train-*.json")):
+def reference_runs(slug: str, stage: str, references: Path = REFERENCES) -> Iterator[Run]:
+    """The committed runs of a stage in folders whose names match; those of another version are passed over."""
+    for path in sorted(references.glob(f"*/runs/{stage}-*.json")):
         if re.search(slug, path.parent.parent.name):
             try:
                 yield read_run(path)
@@ -161,8 +173,7 @@ def _with_switches(spec: dict[str, Any]) -> dict[str, Any]:
 def _training_step(run: Run) -> MeasuredStep | None:
     """Seconds of a micro-step of a run; None where its time is not that of all its steps on one device."""
     job = training_job(run)
-    # Of fused kernels the time says nothing of PyTorch's own, nor the other way round.
-    if job is None or job.switches.kernels == "fused" or run.n_devices > 1:
+    if job is None or run.n_devices > 1:
         return None
     if run.provenance.get("parallelism", {}).get("checkpoint"):
         return None
@@ -171,4 +182,25 @@ def _training_step(run: Run) -> MeasuredStep | None:
     if not total or not micro_steps:
         return None
     work = step_work(job.model, "train", job.train.gradient_checkpointing)
-    return MeasuredStep("train", job.switches.precision, work.flops * job.train.batch, total / micro_steps)
+    switches = job.switches
+    return MeasuredStep(
+        "train", switches.precision, switches.kernels, work.flops * job.train.batch, total / micro_steps
+    )
+
+
+def _fused_steps(run: Run) -> Iterator[MeasuredStep]:
+    """Steps of a fused variant. Those of stock kernels stand in the table: variants differ in more than precision."""
+    try:
+        job = OptimizeJob.build(run.spec)
+    except SpecError:
+        return
+    if job.switches.kernels != "fused":
+        return
+    steps: dict[str, Step] = {"train_step_time": "train", "denoise_step_time": "denoise"}
+    for cell in job.cells():
+        spec = job.model.model_copy(update={"shape": cell.shape})
+        for result in run.results:
+            if result.metric in steps and result.values and dict(result.case) == dict(cell.case):
+                step = steps[result.metric]
+                flops = cell.batch * step_work(spec, step).flops
+                yield MeasuredStep(step, job.switches.precision, "fused", flops, median(result.values))

@@ -74,7 +74,7 @@ def memory_table(plan: Plan) -> str:
         [
             d.job,
             "x".join(map(str, d.network.shape)),
-            d.precision,
+            d.arithmetic,
             str(d.batch),
             gib(d.memory_bytes),
             f"{d.flops / 1e12:.3g}",
@@ -82,7 +82,7 @@ def memory_table(plan: Plan) -> str:
         ]
         for d in plan.demands[plan.devices[0].name]
     ]
-    header = ["job", "grid", "precision", "batch", "peak memory", "TFLOP a step", "steps"]
+    header = ["job", "grid", "arithmetic", "batch", "peak memory", "TFLOP a step", "steps"]
     return text_table(header, rows, right=range(3, len(header)))
 
 
@@ -105,7 +105,7 @@ def _cell(device: KnownDevice, demands: Sequence[Demand]) -> str:
     if not demands:
         return "-"
     if unsupported := [d for d in demands if verdict(d, device) == "unsupported"]:
-        return f"unsupported: {unsupported[0].precision}"
+        return f"unsupported: {next(need for need in unsupported[0].needs if need in device.lacks)}"
     if failing := [d.model for d in demands if verdict(d, device) == "out of memory"]:
         return f"out of memory: {', '.join(dict.fromkeys(failing))}"
     estimates = [_total(d, device) for d in demands]
@@ -120,7 +120,7 @@ def _total(demand: Demand, device: KnownDevice) -> Estimate | None:
     if device.name == "cpu":
         one: Estimate | None = cpu_seconds(demand.network, demand.precision, demand.flops)
     else:
-        one = step_seconds(device, demand.step, demand.precision, demand.flops, demand.operations)
+        one = step_seconds(device, demand.step, demand.precision, demand.flops, demand.operations, demand.kernels)
     return one.times(demand.steps * demand.devices) if one else None
 
 

@@ -19,7 +19,7 @@ from genaccel.command import SurvivingStream, stage_errors, stage_parser
 from genaccel.device import Device, open_device
 from genaccel.launch import launch
 from genaccel.measurement import Result, Run, write_run
-from genaccel.med_ddpm.memory import training_memory
+from genaccel.med_ddpm.memory import peak_memory
 from genaccel.med_ddpm.schedule import Schedule
 from genaccel.med_ddpm.unet import UNet
 from genaccel.med_ddpm.weights import load_weights, save_weights
@@ -160,8 +160,10 @@ def _announce(training: Training, checkpoints: Checkpoints, job: TrainJob, key: 
 
 
 def _predicted_memory(job: TrainJob) -> int:
-    spec = job.train
-    return training_memory(job.model, spec.batch, job.switches.precision, spec.gradient_checkpointing).total
+    spec, switches = job.train, job.switches
+    return peak_memory(
+        job.model, "train", spec.batch, switches.precision, switches.kernels, spec.gradient_checkpointing
+    ).total
 
 
 def _write(

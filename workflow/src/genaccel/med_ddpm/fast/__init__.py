@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from genaccel.med_ddpm.fast.memory import denoising_memory, training_memory
 from genaccel.med_ddpm.fast.sampling import fused_network
 from genaccel.med_ddpm.fast.training import FusedTraining
 
-__all__ = ["FusedTraining", "fused_network"]
+__all__ = ["FusedTraining", "denoising_memory", "fused_network", "training_memory"]

@@ -36,5 +36,8 @@ def columns(channels: int) -> int:
 
 
 def triton_runs(x: Tensor) -> bool:
-    """Whether kernels can work on a tensor: on a GPU, or anywhere under Triton's interpreter (tests)."""
-    return x.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
+    """Whether kernels can work on a tensor: on a GPU, or anywhere under Triton's interpreter (tests).
+
+    On the meta device they are not started (``memory``), but what they would be given is counted.
+    """
+    return x.is_cuda or x.is_meta or os.environ.get("TRITON_INTERPRET") == "1"
