@@ -8,6 +8,10 @@ ARGS ?=
 JOBS ?= 2
 
 BIN := .venv/bin
+# The environment that .venv was set up with, or the CPU's; Gaudis have theirs in the maker's container (README).
+FOR ?= $(or $(patsubst .venv/installed-%,%,$(firstword $(wildcard .venv/installed-*))),cpu)
+STAMP := .venv/installed-$(FOR)
+PINS := $(firstword $(wildcard envs/$(FOR).lock.txt) envs/$(FOR).txt)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
@@ -16,16 +20,16 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## Lists these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-install: .venv/installed ## Sets up .venv; does nothing where it is up to date.
+install: $(STAMP) ## Sets up .venv; does nothing where it is up to date. FOR=cuda, once, on a GPU box or a cluster.
 
-.venv/installed: envs/cpu.lock.txt envs/carriers.txt pyproject.toml
+$(STAMP): $(PINS) envs/carriers.txt pyproject.toml
 	@test -d .venv || $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
 	    || { echo "genaccel needs Python 3.11 or 3.12, and $(PYTHON) is another; name one: make PYTHON=python3.11 ..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/cpu.lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(PINS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r envs/carriers.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	@touch $@
+	@rm -f .venv/installed-* && touch $@
 
 demo: install ## Simulated MRI to trained model, scored samples, figures and a report, in minutes.
 	@genaccel run --config config/config.yaml --profile profiles/default --cores "$(CORES)"
