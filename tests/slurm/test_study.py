@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+
+from genaccel.measurement import read_run
 
 TINY = "tests/config/tiny.yaml"
 # The study runs on the CPU, since the nodes are fake. Its rules ask for devices all the same.
@@ -107,3 +110,26 @@ def test_nothing_that_is_finished_runs_again(study):
     command = [sys.executable, "-m", "snakemake", "-n", "--configfile", TINY, "--workflow-profile", "profiles/slurm"]
     done = subprocess.run(command, cwd=study.folder, env=study.cluster.env, capture_output=True, text=True, check=True)
     assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_a_training_on_more_devices_than_a_node_grants_runs_over_several_nodes(study, submit, patience, tmp_path):
+    folder = tmp_path / "moved"
+    shutil.copytree(study.folder, folder, symlinks=True, copy_function=shutil.copy2)
+    edit(folder / "profiles/site.yaml", ("devices", "h100", "limits"), devices_per_node=1)
+    edit(folder / "profiles/slurm/config.yaml", ("set-resources",), train_model={"gpu": 2, "gpu_model": "h100"})
+    edit(folder / TINY, ("train",), processes=2, batch=1, steps=2)
+    run = submit(folder, "--configfile", TINY, "--workflow-profile", "profiles/slurm", "--retries", "0", "train")
+    assert run.wait(timeout=patience) == 0, (folder / "snakemake.log").read_text()[-6000:]
+    (job,) = [job for job in study.cluster.jobs() if job.folder == str(folder)]
+    assert (job.partition, job.fields["NumNodes"], job.fields["NumTasks"]) == ("gpu-h100", "2", "2")
+    assert job.fields["TresPerNode"] == "gres:gpu:h100:1"
+    trained = read_run(folder / "results/tiny/train/tiny/run.json")
+    assert (trained.n_devices, trained.provenance["parallelism"]["nodes"]) == (2, 2)
+
+
+def edit(path: Path, at: tuple[str, ...], **changes) -> None:
+    raw = block = yaml.safe_load(path.read_text())
+    for key in at:
+        block = block[key]
+    block |= changes
+    path.write_text(yaml.safe_dump(raw))
