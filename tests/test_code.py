@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import tokenize
 
 import pytest
 
-from genaccel.code import ROOT, CodeError, closure, code, module_hashes
+from genaccel.code import ROOT, CodeError, closure, code, module_hashes, without_comments
 
 ENTRIES = [
     "genaccel.data",
@@ -99,6 +101,45 @@ def test_a_hash_sign_inside_text_counts(package):
     before = code("genaccel.stage", root=root)
     write("sibling.py", 'h = """a # c"""\n')
     assert code("genaccel.stage", root=root) != before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('a = "# \\" #"  # b\nc = \'#"\'  # d\n', id="quotes"),
+        pytest.param('a = """# "" \\""" #"""  # b\n# c "\nd = 1\n', id="three quotes"),
+        pytest.param("a = r'\\' # '  # b\nc = f'{1:#x}#' 'x\\\n# y'  # d\n", id="raw, formatted, continued"),
+        pytest.param('a = ""  # it\'s\nb = """"""#"""\n', id="empty"),
+        *(pytest.param(path.read_text(), id=path.name) for path in sorted(ROOT.glob("genaccel/*.py"))),
+    ],
+)
+def test_comments_end_where_pythons_own_tokenizer_has_them(text):
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    assert without_comments(text).splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "if x:\n    {}",
+        "if x:\n    pass\nelif y:\n    {}",
+        "for x in y:\n    pass\nelse:\n    {}",
+        "while x:\n    with y:\n        {}",
+        "try:\n    {}\nfinally:\n    pass",
+        "try:\n    pass\nexcept E:\n    {}",
+        "try:\n    pass\nfinally:\n    {}",
+        "match x:\n    case 1:\n        {}",
+        "class A:\n    async def f():\n        {}",
+    ],
+)
+def test_an_import_inside_any_statement_counts(package, around):
+    root, write = package
+    write("stage/loop.py", around.format("import genaccel.other") + "\n")
+    assert "genaccel.other" in closure("genaccel.stage", root=root)
 
 
 def test_a_missing_module_is_an_error_that_names_the_import(package):

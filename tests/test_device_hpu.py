@@ -363,6 +363,44 @@ def test_asking_for_more_gaudis_than_there_are_says_how_many(vendor):
         open_device("hpu", index=1)
 
 
+@pytest.mark.parametrize(
+    ("modules", "count", "remedy"),
+    [
+        # Nothing confines the job, or its prolog named another number than it asked for.
+        (None, 8, "sees 8 .HABANA_VISIBLE_MODULES unset, .*a prolog that sets HABANA_VISIBLE_MODULES"),
+        ("4,5,6", 8, "sees 3 .HABANA_VISIBLE_MODULES 4,5,6, .*does not confine jobs"),
+        (None, 1, "sees 1 .*`request` in profiles/site.yaml, and at the driver with hl-smi"),
+    ],
+)
+def test_a_job_that_sees_other_gaudis_than_it_asked_for_says_so(gaudi, vendor, monkeypatch, modules, count, remedy):
+    monkeypatch.setenv("GENACCEL_DEVICES", "assigned")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    if modules:
+        monkeypatch.setenv("HABANA_VISIBLE_MODULES", modules)
+    vendor.COUNT = count
+    with pytest.raises(SpecError, match=rf"this job asked for 2 device\(s\) and {remedy}"):
+        open_device("hpu", threads=1)
+
+
+@pytest.mark.parametrize(("modules", "count"), [("4,5", 8), (None, 2)])
+def test_a_job_that_sees_the_gaudis_that_it_asked_for_goes_on(gaudi, vendor, monkeypatch, modules, count):
+    monkeypatch.setenv("GENACCEL_DEVICES", "assigned")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    if modules:
+        monkeypatch.setenv("HABANA_VISIBLE_MODULES", modules)
+    vendor.COUNT = count
+    assert open_device("hpu", index=1, threads=1).kind == "hpu"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_job_with_a_gaudi_that_the_plugin_does_not_see_stops_instead_of_running_on_the_cpu(vendor, monkeypatch):
+    monkeypatch.setenv("GENACCEL_DEVICES", "assigned")
+    monkeypatch.setenv("HABANA_VISIBLE_MODULES", "3")
+    vendor.COUNT = 0
+    with pytest.raises(SpecError, match=r"was given the Gaudi\(s\) 3 on .*, and PyTorch sees none; .*hl-smi"):
+        open_device("auto", threads=1)
+
+
 def test_nothing_made_for_nvidia_is_imported_on_the_way(root):
     """The stages' modules and a step, in a process where what only NVIDIA's devices need cannot be imported."""
     script = f"""

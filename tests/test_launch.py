@@ -39,6 +39,7 @@ def slurm(tmp_path, monkeypatch):
 SCONTROL = """
 case "$*" in
   "--oneliner show job 77") echo "JobId=77 ReqNodeList=(null) NodeList=gpu[1-2] BatchHost=gpu1 NumNodes=2" ;;
+  "--oneliner show node gpu1") echo "NodeName=gpu1 NodeAddr=10.0.0.1 NodeHostName=gpu1" ;;
   "show hostnames gpu[1-2]") echo gpu1; echo gpu2 ;;
   *) echo "unexpected: $*" >&2; exit 1 ;;
 esac"""
@@ -95,7 +96,8 @@ def test_on_several_nodes_srun_starts_one_launcher_each(slurm, monkeypatch):
     assert command[0] == "srun"
     assert {"--jobid=77", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"} <= set(command[:at])
     assert command[at + 1 :] == [
-        *("-m", "genaccel.launch", "--nodes", "2", "--each", "4", "--host", "gpu1", "--port", "20077", "--job", "77"),
+        *("-m", "genaccel.launch", "--nodes", "2", "--each", "4", "--host", "10.0.0.1", "--port", "20077"),
+        *("--job", "77"),
         *("genaccel.train", "--spec", "{}"),
     ]
 

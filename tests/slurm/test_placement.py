@@ -43,6 +43,44 @@ def test_devices_are_asked_for_as_the_site_says(raw, request_, resources):
     assert {key: found.get(key) for key in ("gpu", "gpu_model", "gres", "slurm_extra") if key in found} == resources
 
 
+@pytest.mark.parametrize(
+    ("request_", "resources"),
+    [
+        ("--gpus={n}", {"slurm_extra": "--gpus-per-node=6 --exclusive"}),
+        ("--gpus=a100:{n}", {"slurm_extra": "--gpus-per-node=a100:6 --exclusive"}),
+        ("--gpus=HL-225:{n}", {"slurm_extra": "--gpus-per-node=HL-225:6 --exclusive"}),
+        ("--gres=gpu:h100:{n}", {"gres": "gpu:h100:6", "slurm_extra": "--exclusive"}),
+        ("--gres=hpu:{n}", {"gres": "hpu:6", "slurm_extra": "--exclusive"}),
+    ],
+)
+def test_more_devices_than_a_node_has_come_from_as_few_nodes_as_hold_them(raw, request_, resources):
+    limits = {"devices": 16, "devices_per_node": 8}
+    raw["devices"]["a100"] = {"partition": "p", "request": request_, "limits": limits, "extra": "--exclusive"}
+    found = asked(Site.build(raw), Need("r", devices=12))
+    assert found == {"slurm_partition": "p", "_cores": 1, "nodes": 2, "tasks": 2, "mpi": "srun"} | resources
+
+
+def test_devices_that_one_node_has_come_from_one(raw):
+    found = asked(Site.build(raw), Need("r", devices=8, model="h100"))
+    assert {key: found.get(key) for key in ("nodes", "tasks", "mpi", "gres")} == {
+        "nodes": 1, "tasks": None, "mpi": None, "gres": "gpu:h100:8",
+    }  # fmt: skip
+
+
+def test_a_profile_may_share_devices_out_among_more_nodes_and_give_options_of_its_own(raw):
+    need = Need("r", devices=4, nodes=4, model="h100", extra="--contiguous")
+    found = asked(Site.build(raw), need)
+    assert (found["nodes"], found["gres"], found["slurm_extra"]) == (4, "gpu:h100:1", "--contiguous")
+
+
+@pytest.mark.parametrize(("devices", "nodes"), [(9, None), (15, None), (12, 1), (10, 4)])
+def test_devices_that_nodes_cannot_share_out_evenly_are_refused(raw, devices, nodes):
+    with pytest.raises(
+        SpecError, match=rf"train_model asks for {devices} devices, which .* cannot share out evenly .*"
+    ):
+        place(Need("train_model", devices=devices, nodes=nodes, model="h100"), Site.build(raw), "slurm")
+
+
 def test_a_job_without_devices_goes_to_the_cpu_partition_and_asks_for_none(raw):
     found = asked(Site.build(raw), Need("r", model="h100", mem_mb=10, runtime=5))
     assert found == {"slurm_partition": "cpu", "mem_mb": 10, "runtime": 5, "_cores": 1}

@@ -68,6 +68,7 @@ def test_every_profile_plans_every_config(project, profile, config):
         ("slurm", {"config": ["site=slrum"]}, "there is no row profiles.slrum; did you mean `slurm`?"),
         ("slurm", {"set-resources": {"train_model": {"gpu_model": "h200"}}}, "device 'h200', which has no partition"),
         ("slurm", {"set-resources": {"figures_loss_curve": {"runtime": 9999}}}, "asks for 9999 minutes"),
+        ("slurm", {"set-resources": {"train_model": {"gpu": 9, "gpu_model": "h100"}}}, "2 node(s) of"),
     ],
 )  # fmt: skip
 def test_a_fault_is_refused_before_anything_is_submitted(project, commands, profile, keys, message):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+import yaml
 
 from genaccel.cli import main
 from genaccel.site.show import sbatch_lines
@@ -15,15 +17,26 @@ RECORDED = Path(__file__).parent / "recorded"
 CONFIG = "config/h200.yaml"
 
 
+PLACES = {
+    "v100": ("gpu-v100", "--gpus=v100:1"),
+    "a100": ("gpu-a100", "--gpus=a100:1"),
+    "h100": ("gpu-h100", "--gres=gpu:h100:1"),
+    **{f"gaudi{n}": (f"gaudi{n}", "--gres=hpu:1") for n in (1, 2, 3)},
+}
+
+
+def copied(root: Path, folder: Path) -> Path:
+    """A copy in which profiles can be edited."""
+    for name in ("workflow", "config", "envs", "tests"):
+        (folder / name).symlink_to(root / name)
+    shutil.copytree(root / "profiles", folder / "profiles")
+    shutil.copy(root / "Snakefile", folder)
+    return folder
+
+
 @pytest.fixture
 def project(root, tmp_path, monkeypatch) -> Path:
-    """A copy in which profiles can be edited."""
-    for name in ("workflow", "config", "profiles", "envs", "tests"):
-        (tmp_path / name).symlink_to(root / name)
-    (tmp_path / "profiles").unlink()
-    shutil.copytree(root / "profiles", tmp_path / "profiles")
-    shutil.copy(root / "Snakefile", tmp_path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(copied(root, tmp_path))
     return tmp_path
 
 
@@ -49,6 +62,36 @@ def test_an_account_a_constraint_and_further_options_reach_sbatch(project):
     assert " -C sxm " in lines["train_model"]
     assert " --gpus-per-node=HL-225:1 --exclusive " in lines["train_model"]
     assert "--gpus-per-node" not in lines["data_prepare"]
+
+
+@pytest.fixture(scope="module")
+def lines(root, tmp_path_factory) -> list[tuple[str, str]]:
+    """Every line of a study that measures on six devices and trains on more Gaudis than a node has."""
+    folder = copied(root, tmp_path_factory.mktemp("many"))
+    with chdir(folder):
+        site = yaml.safe_load(Path("profiles/site.yaml").read_text())
+        site["profiles"]["slurm"] = "gaudi3"
+        site["devices"]["gaudi3"]["limits"] |= {"devices": 16, "devices_per_node": 8}
+        Path("profiles/site.yaml").write_text(yaml.safe_dump(site))
+        raw = yaml.safe_load(Path("tests/config/tiny.yaml").read_text())
+        raw |= {"device": "auto", "devices": list(PLACES), "optimize": {"variants": ["fp32_strict"]}}
+        raw["train"]["processes"] = 16
+        Path("many.yaml").write_text(yaml.safe_dump(raw))
+        return sbatch_lines("many.yaml", "profiles/slurm")
+
+
+@pytest.mark.parametrize("device", PLACES)
+def test_each_measuring_job_of_several_devices_goes_where_its_device_is(lines, device):
+    (line,) = [line for rules, line in lines if rules == "optimize_measure" and f"{device}_tiny" in line]
+    partition, asked = PLACES[device]
+    assert f" -p {partition} " in line
+    assert line.endswith(f" {asked} --wrap=...")
+
+
+def test_a_training_on_more_devices_than_a_node_has_asks_for_several_nodes(lines):
+    line = dict(lines)["train_model"]
+    assert " -p gaudi3 " in line
+    assert line.endswith(" --nodes=2 --ntasks=2 --cpus-per-task=8 -D . --gres=hpu:8 --wrap=...")
 
 
 def test_a_profile_that_submits_nothing_is_refused(project, capsys):

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
 import signal
 import subprocess
-import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from snakemake.cli import main
+
+from genaccel.measurement import read_run
 
 TINY = "tests/config/tiny.yaml"
 # The study runs on the CPU, since the nodes are fake. Its rules ask for devices all the same.
-ON_DEVICE = ("train_model", "sample_volumes", "metrics_real", "metrics_segmenter", "metrics_score", "metrics_compare")
+ON_DEVICE = ("train_model", "sample_volumes", "metrics_real", "metrics_segmenter", "metrics_score")
 DRAWINGS = (
     "figures_subjects", "figures_qc_montage", "figures_loss_curve", "figures_sample_montage", "metrics_table",
     "figures_metric_table", "figures_sampler_steps", "figures_provenance",
 )  # fmt: skip
+FIGURES = {*DRAWINGS} - {"metrics_table"}
+AFTER_TRAINING = {
+    "sample_volumes", "metrics_score", "metrics_table", "figures_sample_montage",
+    "figures_metric_table", "figures_sampler_steps", "figures_provenance",
+}  # fmt: skip
 # Fewer and larger groups than the shipped profile's: each submission starts Snakemake twice.
 GROUPS = {"data_simulate": "preparing", "data_prepare": "preparing"} | dict.fromkeys(DRAWINGS, "drawing")
 
@@ -38,7 +48,9 @@ def study(cluster, site_project, submit, patience, tmp_path_factory) -> SimpleNa
         **{"group-components": {"drawing": 20}},
     )
     raw = yaml.safe_load((folder / TINY).read_text())
-    raw["train"] |= {"steps": 40, "checkpoint": {"steps": 1}}
+    raw["train"] |= {"steps": 20, "checkpoint": {"steps": 1}}
+    # Each more would be three jobs more, of kinds that are there already.
+    raw["sample"]["variants"] = ["fp32_strict"]
     (folder / TINY).write_text(yaml.safe_dump(raw))
     run = submit(folder, "--configfile", TINY, "--workflow-profile", "profiles/slurm")
     try:
@@ -103,7 +115,73 @@ def test_what_slurm_said_of_a_failed_job_is_kept_in_its_log(study):
     assert len(list((study.folder / "logs/slurm/rule_train_model").rglob("*.log"))) == 1
 
 
-def test_nothing_that_is_finished_runs_again(study):
-    command = [sys.executable, "-m", "snakemake", "-n", "--configfile", TINY, "--workflow-profile", "profiles/slurm"]
-    done = subprocess.run(command, cwd=study.folder, env=study.cluster.env, capture_output=True, text=True, check=True)
-    assert "Nothing to be done" in done.stdout + done.stderr
+@pytest.fixture(scope="module")
+def moved(study, tmp_path_factory) -> Path:
+    """The finished study, copied elsewhere as `cp -a` does."""
+    folder = tmp_path_factory.mktemp("moved") / "project"
+    return Path(shutil.copytree(study.folder, folder, symlinks=True, copy_function=shutil.copy2))
+
+
+def planned(folder: Path, profile: str, config: str = TINY) -> set[str]:
+    """Rules that would run there under a profile. In this process: a new one takes ten times as long to start."""
+    said = io.StringIO()
+    arguments = ["-n", "--quiet", "rules", "--configfile", config, "--workflow-profile", f"profiles/{profile}"]
+    with chdir(folder), redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code, said.getvalue()[-6000:]
+    counts = set(re.findall(r"^(\w+) +\d+$", said.getvalue(), re.MULTILINE))
+    assert bool(counts) != ("Nothing to be done" in said.getvalue())
+    return counts - {"all", "total"}
+
+
+@pytest.mark.parametrize("profile", ["slurm", "default"])
+def test_nothing_that_is_finished_runs_again(study, profile):
+    assert planned(study.folder, profile) == set()
+
+
+@pytest.mark.parametrize("profile", ["slurm", "default"])
+@pytest.mark.parametrize(
+    ("block", "changes", "rules"),
+    [("figures", {}, set()), ("figures", {"dpi": 61}, FIGURES), ("sample", {"steps": [4]}, AFTER_TRAINING)],
+)
+def test_what_ran_on_slurm_reruns_after_an_edit_as_what_ran_locally(moved, profile, block, changes, rules):
+    changed = moved / "tests/config/changed.yaml"
+    shutil.copy(moved / TINY, changed)
+    edit(changed, (block,), **changes)
+    changed.write_text(f"# a comment\n{changed.read_text()}")
+    assert planned(moved, profile, "tests/config/changed.yaml") == rules
+
+
+def test_without_checkpoints_and_with_another_profile_nothing_reruns(moved):
+    shutil.rmtree(moved / "results/tiny/train/tiny/checkpoints")
+    asked = {"gpu": 2, "runtime": 77, "mem_mb": 1234, "slurm_partition": "elsewhere", "slurm_account": "other"}
+    profile = moved / "profiles/slurm/config.yaml"
+    edit(profile, ("set-resources",), train_model=asked, data_prepare={"nodes": 1, "runtime": 7})
+    edit(profile, ("set-threads",), train_model=3)
+    edit(profile, ("groups",), figures_loss_curve="alone")
+    edit(profile, (), retries=0, jobs=3)
+    edit(moved / "profiles/site.yaml", (), account="me", scratch="/scratch", profiles={"slurm": "h100"})
+    assert planned(moved, "slurm") == set()
+
+
+def test_a_training_on_more_devices_than_a_node_grants_runs_over_several_nodes(study, submit, patience, tmp_path):
+    folder = tmp_path / "moved"
+    shutil.copytree(study.folder, folder, symlinks=True, copy_function=shutil.copy2)
+    edit(folder / "profiles/site.yaml", ("devices", "h100", "limits"), devices_per_node=1)
+    edit(folder / "profiles/slurm/config.yaml", ("set-resources",), train_model={"gpu": 2, "gpu_model": "h100"})
+    edit(folder / TINY, ("train",), processes=2, batch=1, steps=2)
+    run = submit(folder, "--configfile", TINY, "--workflow-profile", "profiles/slurm", "--retries", "0", "train")
+    assert run.wait(timeout=patience) == 0, (folder / "snakemake.log").read_text()[-6000:]
+    (job,) = [job for job in study.cluster.jobs() if job.folder == str(folder)]
+    assert (job.partition, job.fields["NumNodes"], job.fields["NumTasks"]) == ("gpu-h100", "2", "2")
+    assert job.fields["TresPerNode"] == "gres:gpu:h100:1"
+    trained = read_run(folder / "results/tiny/train/tiny/run.json")
+    assert (trained.n_devices, trained.provenance["parallelism"]["nodes"]) == (2, 2)
+
+
+def edit(path: Path, at: tuple[str, ...], **changes) -> None:
+    raw = block = yaml.safe_load(path.read_text())
+    for key in at:
+        block = block[key]
+    block |= changes
+    path.write_text(yaml.safe_dump(raw))

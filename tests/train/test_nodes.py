@@ -16,7 +16,8 @@ from genaccel.train.__main__ import main
 SCONTROL = """#!/bin/bash
 case "$*" in
   "--oneliner show job "*) echo "JobId=$4 NodeList=node[1-2] NumNodes=2" ;;
-  "show hostnames "*) echo localhost; echo elsewhere ;;
+  "show hostnames "*) echo node1; echo node2 ;;
+  "--oneliner show node node1") echo "NodeName=node1 NodeAddr=localhost" ;;
 esac
 """
 SRUN = """#!/bin/bash

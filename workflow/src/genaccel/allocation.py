@@ -61,6 +61,12 @@ def find_allocation() -> Allocation | None:
     return Allocation(job, tuple(_expanded(nodes)))
 
 
+def address(node: str) -> str:
+    """Where a node is reached: SLURM's name of it need not be known to the others' resolvers."""
+    found = re.search(r"(?<!\w)NodeAddr=(\S+)", _scontrol("--oneliner", "show", "node", node))
+    return found.group(1) if found else node
+
+
 def _nodes_of(job: str) -> str:
     shown = _scontrol("--oneliner", "show", "job", job)
     found = re.search(r"(?<!\w)NodeList=(\S+)", shown)

@@ -10,16 +10,21 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import io
 import os
+import re
 import stat
-import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "genaccel"
 ROOT = Path(__file__).parent.parent
+BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""Where statements hold others."""
+STRING_OR_COMMENT = re.compile(
+    r"""#[^\n]*|(?P<quotes>"{3}|'{3})(?:\\.|[^\\])*?(?P=quotes)|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", re.DOTALL
+)
+"""Python's own tokenizer, which says the same, takes twenty times as long."""
 
 
 class CodeError(ImportError):
@@ -38,13 +43,14 @@ def code(*entries: str, root: Path = ROOT) -> str:
     """
     total = hashlib.sha256()
     for module, source in sorted(_sources(*entries, root=root).items()):
-        total.update(f"{module}\0{_module_hash(source)}\0".encode())
+        total.update(f"{module}\0{_read(source, module, root).sha256}\0".encode())
     return f"{entries[0]}@{total.hexdigest()[:16]}"
 
 
 def module_hashes(*entries: str, root: Path = ROOT) -> dict[str, str]:
     """Each module of the closure with the hash of its own source."""
-    return {module: _module_hash(source) for module, source in sorted(_sources(*entries, root=root).items())}
+    found = sorted(_sources(*entries, root=root).items())
+    return {module: _read(source, module, root).sha256 for module, source in found}
 
 
 def closure(*entries: str, root: Path = ROOT) -> set[str]:
@@ -78,7 +84,7 @@ def _sources(*entries: str, root: Path) -> dict[str, _Source]:
         # Importing a.b.c runs the __init__ of a and of a.b first.
         parents = module.split(".")
         todo += [(".".join(parents[:i]), importer) for i in range(1, len(parents))]
-        todo += [(name, source.path) for name in _imports(source, module, root)]
+        todo += [(name, source.path) for name in _read(source, module, root).imports]
     return found
 
 
@@ -95,14 +101,33 @@ def _find(module: str, root: Path) -> _Source | None:
     return None
 
 
+class _Content(NamedTuple):
+    """What an edit of a module can change for others: the hash of its lines, and which modules it imports."""
+
+    sha256: str
+    imports: tuple[str, ...]
+
+
 @functools.cache
-def _imports(source: _Source, module: str, root: Path) -> tuple[str, ...]:
+def _read(source: _Source, module: str, root: Path) -> _Content:
     path = Path(source.path)
-    return tuple(_walk_imports(ast.parse(path.read_text(), source.path), path, module, root))
+    text = path.read_text()
+    statements = list(_statements(ast.parse(text, source.path)))
+    lines = "\n".join(_essential_lines(text, statements))
+    return _Content(hashlib.sha256(lines.encode()).hexdigest(), tuple(_walk_imports(statements, path, module, root)))
 
 
-def _walk_imports(tree: ast.AST, path: Path, module: str, root: Path) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    # Not ast.walk: most nodes are expressions, which hold neither imports nor docstrings, and every job that Snakemake
+    # starts reads the whole library.
+    yield node
+    for block in BLOCKS:
+        for inner in getattr(node, block, ()):
+            yield from _statements(inner)
+
+
+def _walk_imports(statements: Iterable[ast.AST], path: Path, module: str, root: Path) -> Iterator[str]:
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if _ours(alias.name))
         elif isinstance(node, ast.ImportFrom):
@@ -120,28 +145,23 @@ def _ours(module: str) -> bool:
     return module == PACKAGE or module.startswith(f"{PACKAGE}.")
 
 
-@functools.cache
-def _module_hash(source: _Source) -> str:
-    return hashlib.sha256("\n".join(_essential_lines(Path(source.path).read_text())).encode()).hexdigest()
-
-
-def _essential_lines(source: str) -> Iterator[str]:
+def _essential_lines(source: str, statements: Iterable[ast.AST]) -> Iterator[str]:
     """The lines of a module less comments, docstrings, blank lines and trailing blanks.
 
     Text is cut by position rather than printed from the syntax tree, whose printed form differs between
     versions of Python.
     """
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or not body:
+    lines = without_comments(source).splitlines()
+    for node in statements:
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or not node.body:
             continue
-        first = body[0]
+        first = node.body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             for row in range(first.lineno, (first.end_lineno or first.lineno) + 1):
                 lines[row - 1] = ""
     yield from (line.rstrip() for line in lines if line.strip())
+
+
+def without_comments(source: str) -> str:
+    """Valid Python with its comments cut off; what looks like one in a string stays."""
+    return STRING_OR_COMMENT.sub(lambda found: "" if found[0].startswith("#") else found[0], source)

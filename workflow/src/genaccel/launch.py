@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from genaccel.allocation import Allocation, find_allocation
+from genaccel.allocation import Allocation, address, find_allocation
 from genaccel.command import stage_errors
 from genaccel.spec import SpecError
 
@@ -47,16 +47,17 @@ def srun(allocation: Allocation) -> list[str]:
             "on them; put it there, or ask for one node"
         )
     nodes = len(allocation.hosts)
-    # All said again: a step that has lost SLURM's variables would take the defaults. One node's end is everyone's, who
-    # would wait for it otherwise. And where this command runs in a step itself, that one holds the same resources.
+    # All said again: a step that has lost SLURM's variables would take the defaults, one core a task among them. One
+    # node's end is everyone's, who would wait for it otherwise. And where this command runs in a step itself, that one
+    # holds the same resources.
     options = [f"--jobid={allocation.job}", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-    return ["srun", *options, "--kill-on-bad-exit=1", "--overlap"]
+    return ["srun", *options, "--cpu-bind=none", "--kill-on-bad-exit=1", "--overlap"]
 
 
 def node_command(module: str, argv: Sequence[str], allocation: Allocation, processes: int) -> list[str]:
     """What srun starts on a node: this module, which finds the node's rank and becomes torchrun."""
     meeting = ["--nodes", len(allocation.hosts), "--each", allocation.share(processes)]
-    meeting += ["--host", allocation.hosts[0], "--port", allocation.port, "--job", allocation.job]
+    meeting += ["--host", address(allocation.hosts[0]), "--port", allocation.port, "--job", allocation.job]
     return [sys.executable, "-m", "genaccel.launch", *map(str, meeting), module, *argv]
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +22,32 @@ OWNERSHIP = "GENACCEL_DEVICES"
 LOCKS = "GENACCEL_LOCKS"
 """Environment variable: folder of the locks, one for all users of the machine; /tmp by default."""
 POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How a maker's software tells a job which devices are its own.
+
+    Attributes:
+        name: of a device, in messages.
+        variable: of the environment, naming the devices.
+        tool: that shows the driver's view.
+        environment: file of the packages that it needs.
+        confining: what to ask the cluster's staff for, where SLURM does not set the variable itself.
+    """
+
+    name: str
+    variable: str
+    tool: str
+    environment: str
+    confining: str = ""
+
+
+NVIDIA = Maker("GPU", "CUDA_VISIBLE_DEVICES", "nvidia-smi", "envs/cuda.yaml")
+GAUDI = Maker(
+    "Gaudi", "HABANA_VISIBLE_MODULES", "hl-smi", "envs/gaudi.yaml",
+    confining=" for a prolog that sets HABANA_VISIBLE_MODULES to the job's own, which SLURM does not",
+)  # fmt: skip
 
 _held: list[IO[str]] = []
 
@@ -54,37 +81,37 @@ def own_devices(kind: str, count: int) -> None:
     os.environ[OWNERSHIP] = "taken"
 
 
-def check_devices(visible: int, asked: int) -> None:
+def check_devices(visible: int, asked: int, maker: Maker = NVIDIA) -> None:
     """Says where a job sees other devices than it asked for; silent where no profile assigned any.
 
     Raises:
         SpecError: it sees more or fewer.
     """
     if os.environ.get(OWNERSHIP) in ("assigned", "taken") and visible != asked:
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
+        seen = os.environ.get(maker.variable, "unset")
         raise SpecError(
-            f"this job asked for {asked} device(s) and sees {visible} (CUDA_VISIBLE_DEVICES {seen}, host "
+            f"this job asked for {asked} device(s) and sees {visible} ({maker.variable} {seen}, host "
             f"{os.uname().nodename}). "
             + (
-                "The cluster does not confine jobs to what they asked for; ask its staff, or another `request` in "
-                "profiles/site.yaml"
+                f"The cluster does not confine jobs to what they asked for; ask its staff{maker.confining}, or another "
+                "`request` in profiles/site.yaml"
                 if visible > asked
-                else "Look at `request` in profiles/site.yaml, and at the driver with nvidia-smi"
+                else f"Look at `request` in profiles/site.yaml, and at the driver with {maker.tool}"
             )
         )
 
 
-def check_driver(visible: int) -> None:
+def check_driver(visible: int, maker: Maker = NVIDIA) -> None:
     """Says where devices were assigned to this job and PyTorch sees none: it would go on on the CPU.
 
     Raises:
         SpecError: it sees none.
     """
-    assigned = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    assigned = os.environ.get(maker.variable, "")
     if os.environ.get(OWNERSHIP) and not visible and assigned not in ("", "-1", "NoDevFiles"):
         raise SpecError(
-            f"this job was given the GPU(s) {assigned} on {os.uname().nodename}, and PyTorch sees none; see whether "
-            "nvidia-smi works there and the environment is that of envs/cuda.yaml, or set device: cpu"
+            f"this job was given the {maker.name}(s) {assigned} on {os.uname().nodename}, and PyTorch sees none; see "
+            f"whether {maker.tool} works there and the environment is that of {maker.environment}, or set device: cpu"
         )
 
 

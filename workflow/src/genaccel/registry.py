@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -37,9 +38,15 @@ class Registry:
 
     def options(self, name: str) -> set[str]:
         """Names of an implementation's parameters, read from its source: what of the settings it consumes."""
-        tree = ast.parse((self._folder / f"{self.check(name)}.py").read_text())
-        function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
-        return {argument.arg for argument in function.args.args + function.args.kwonlyargs}
+        path = self._folder / f"{self.check(name)}.py"
+        # The process that parses the workflow asks for each job, and may outlive an edit.
+        return set(_parameters(path, name, path.stat().st_mtime_ns, path.stat().st_size))
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(self.module(name)), name)
+
+
+@functools.cache
+def _parameters(path: Path, function: str, modified_ns: int, size: int) -> frozenset[str]:
+    found = next(n for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef) and n.name == function)
+    return frozenset(argument.arg for argument in found.args.args + found.args.kwonlyargs)

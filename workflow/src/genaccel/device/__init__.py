@@ -10,9 +10,9 @@ from genaccel.device.base import Device, Precision, Unavailable
 from genaccel.device.cpu import CPU
 from genaccel.device.cuda import CUDA
 from genaccel.device.habana import device_count as gaudis
-from genaccel.device.habana import plugin
+from genaccel.device.habana import plugin, visible_modules
 from genaccel.device.hpu import HPU
-from genaccel.ownership import check_devices, check_driver, own_devices
+from genaccel.ownership import GAUDI, check_devices, check_driver, own_devices
 from genaccel.spec import SpecError, nearest
 
 __all__ = ["CPU", "CUDA", "HPU", "KINDS", "Device", "Precision", "Unavailable", "open_device"]
@@ -37,6 +37,8 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
     if kind == "auto":
         check_driver(torch.cuda.device_count())
         kind = "cuda" if torch.cuda.is_available() else "hpu" if gaudis() else "cpu"
+        if kind == "cpu":
+            check_driver(0, GAUDI)
     if kind not in KINDS:
         raise SpecError(f"device {kind!r} is unknown; {nearest(kind, ['auto', *KINDS])}")
     if kind == "cuda" and index >= torch.cuda.device_count():
@@ -48,6 +50,8 @@ def open_device(kind: str = "auto", index: int = 0, threads: int | None = None) 
         check_devices(torch.cuda.device_count(), asked)
     if kind == "hpu":
         _check_gaudi(index)
+        # The plugin counts what the machine has; a process takes what is named.
+        check_devices(len(visible_modules()) or gaudis(), asked, GAUDI)
     return KINDS[kind](index, threads)
 
 

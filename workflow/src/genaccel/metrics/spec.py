@@ -92,12 +92,14 @@ class BaselineSpec(Spec):
 
     def is_met_by(self, run: SampleRun, compared: SampleRun) -> bool:
         """Whether ``run`` is what another run is compared with."""
-        own_steps = run.steps == compared.steps or "steps" not in SAMPLERS.options(run.sampler)
         return (
             run.variant == (self.variant or compared.variant)
             and run.sampler == (self.sampler or compared.sampler)
-            and (own_steps if self.steps is None else run.steps == self.steps)
+            and (run.steps == (self.steps or compared.steps) or self._steps_are_fixed(run))
         )
+
+    def _steps_are_fixed(self, run: SampleRun) -> bool:
+        return self.steps is None and "steps" not in SAMPLERS.options(run.sampler)
 
     @field_validator("sampler")
     @classmethod

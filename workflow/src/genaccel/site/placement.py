@@ -18,13 +18,17 @@ class Need:
         rule: its name, for messages.
         devices: accelerators.
         model: device model, or "" for the profile's.
-        mem_mb, runtime, threads: memory of the host in MB, minutes, cores; None where the rule says nothing.
+        nodes: to share them out among; None for as few as hold them.
+        extra: options of sbatch instead of the site file's; None where the rule says nothing, as in what follows.
+        mem_mb, runtime, threads: memory of the host in MB, minutes, cores; the first and the last a node.
         attempt: 1 for the first, one more with each retry.
     """
 
     rule: str
     devices: int = 0
     model: str = ""
+    nodes: int | None = None
+    extra: str | None = None
     mem_mb: int | None = None
     runtime: int | None = None
     threads: int = 1
@@ -79,19 +83,42 @@ def _row(need: Need, site: Site, profile: str) -> Place:
 
 
 def _devices(need: Need, where: Place) -> dict[str, Any]:
+    extra = where.extra if need.extra is None else need.extra
     # With `gpu: 0` a model that stayed would become `--gpus=MODEL:0`.
-    found: dict[str, Any] = {"gpu": 0, "gpu_model": None, "gres": None, "slurm_extra": where.extra}
+    found: dict[str, Any] = {"gpu": 0, "gpu_model": None, "gres": None, "slurm_extra": extra, **_nodes(need, where)}
     if not isinstance(where, DevicePlace) or not need.devices:
         return found
     form = REQUEST.fullmatch(where.request)
     assert form, where.request
-    option, kind = where.request.format(n=need.devices), form["model"] or form["type"] or ""
-    if "-" in kind:
-        # The executor refuses a dash in a model or gres; this option says the same and passes.
-        return found | {"slurm_extra": " ".join(filter(None, [f"--gpus-per-node={kind}:{need.devices}", where.extra]))}
+    several = found["mpi"] is not None
+    count = need.devices // (found["nodes"] if several else 1)
+    option, kind = where.request.format(n=count), form["model"] or form["type"] or ""
+    # The executor refuses a dash in a model or gres, and `--gpus` counts a job's devices, of which SLURM might put most
+    # on one of its nodes; this option says the same of each node and passes.
+    if "-" in kind or (several and not form["gres"]):
+        asked = f"--gpus-per-node={kind}:{count}" if kind else f"--gpus-per-node={count}"
+        return found | {"slurm_extra": " ".join(filter(None, [asked, extra]))}
     if form["gres"]:
         return found | {"gres": option.removeprefix("--gres=")}
-    return found | {"gpu": need.devices, "gpu_model": form["model"]}
+    return found | {"gpu": count, "gpu_model": form["model"]}
+
+
+def _nodes(need: Need, where: Place) -> dict[str, Any]:
+    """How many nodes, and that the job's command starts once: `genaccel.launch` starts one task on each itself."""
+    most = where.limits.devices_per_node or need.devices
+    nodes = need.nodes or (-(-need.devices // most) if need.devices else 1)
+    if need.devices % nodes or need.devices > nodes * most:
+        raise SpecError(
+            f"{need.rule} asks for {need.devices} devices, which {nodes} node(s) of partition {where.partition} with "
+            f"{most} each cannot share out evenly ({SITE_FILE}: limits.devices_per_node); ask for a multiple of "
+            f"{nodes}, at most {nodes * most} (for training, train.processes)"
+        )
+    if nodes > 1:
+        # Without `mpi` the executor would start the whole command as a step on one node. For `gpu` as a gres it makes
+        # `tasks` a number of tasks a device, unless that is said to be none.
+        return {"nodes": nodes, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0}
+    # A number of devices alone may come from several nodes; one is always on one.
+    return {"nodes": 1 if need.devices > 1 else need.nodes, "mpi": None, "tasks": None, "tasks_per_gpu": None}
 
 
 def _grown(asked: int | None, attempt: int, most: int | None) -> int | None:

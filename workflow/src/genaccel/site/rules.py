@@ -10,11 +10,11 @@ from genaccel.site.spec import Site
 from genaccel.spec import SpecError, nearest
 
 PLACED = (
-    "slurm_partition", "slurm_account", "constraint", "qos", "slurm_extra", "gpu", "gpu_model", "gres", "mem_mb",
-    "runtime", "_cores", "tmpdir",
+    "slurm_partition", "slurm_account", "constraint", "qos", "slurm_extra", "gpu", "gpu_model", "gres", "nodes", "mpi",
+    "tasks", "tasks_per_gpu", "mem_mb", "runtime", "_cores", "tmpdir",
 )  # fmt: skip
 """Resources that the site file decides; `_cores` is how Snakemake keeps a rule's threads."""
-OWN = ("slurm_partition", "slurm_account", "constraint", "qos", "slurm_extra", "tmpdir")
+OWN = ("slurm_partition", "slurm_account", "constraint", "qos", "tmpdir")
 """Those of them that a profile's set-resources may still say for one rule: what it says wins."""
 
 
@@ -97,6 +97,8 @@ def _need(asked: Mapping[str, Any], wildcards: Any, given: Mapping[str, Any]) ->
         rule=given["rulename"],
         devices=value("gpu") or 0,
         model=value("gpu_model") or "",
+        nodes=value("nodes"),
+        extra=value("slurm_extra"),
         mem_mb=value("mem_mb"),
         runtime=value("runtime"),
         threads=given["threads"],

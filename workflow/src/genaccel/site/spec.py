@@ -15,12 +15,16 @@ REQUEST = re.compile(r"--gpus=(?:(?P<model>[\w.-]+):)?\{n\}|--gres=(?P<gres>\w+)
 
 
 class Limits(Spec):
-    """What a partition grants one job; None is no limit."""
+    """What a partition grants one job; None is no limit. Memory and cores are those of each of its nodes."""
 
     runtime: int | None = setting(None, "minutes", example=1440, ge=1)
     mem_mb: int | None = setting(None, "MB of the host's memory", example=500_000, ge=1)
     threads: int | None = setting(None, "CPU cores", example=32, ge=1)
     devices: int | None = setting(None, "accelerators", example=8, ge=1)
+    devices_per_node: int | None = setting(
+        None, "accelerators of one node: jobs that ask for more get several nodes; null: never more than one",
+        example=8, ge=1,
+    )  # fmt: skip
 
 
 class Place(Spec):
