@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,10 +37,15 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
     submits = read_yaml(find_profile(profile)).get("executor") == "slurm"
     # Where jobs are submitted, a number of cores would cap the threads of each.
     common = ["--configfile", config, "--workflow-profile", profile, *(["--cores", cores] if cores else [])]
+    dry = bool(DRY & set(extra))
     with _checkout() as lock:
+        if not dry:
+            # Snakemake says it in several ways, some of them tracebacks.
+            for folder in ("results", "logs"):
+                _check_writable(Path(folder, study))
         locks = Path(".snakemake/locks")
         locked = locks.is_dir() and any(locks.iterdir())
-        orphans = find_orphans() if submits and not DRY & set(extra) else []
+        orphans = find_orphans() if submits and not dry else []
         if (locked or orphans) and (other := _living_snakemake()) is not None:
             raise SpecError(f"Snakemake (process {other}) is at work in this folder; wait for it, or end it")
         if locked:
@@ -63,6 +69,21 @@ def find_profile(profile: str) -> Path:
             return path
     there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*/")))
     raise SpecError(f"there is no profile {profile}; there are {there}")
+
+
+def _check_writable(folder: Path) -> None:
+    """Writes something where a folder is or will be.
+
+    Raises:
+        OSError: naming the folder.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def _renew_report(study: str, common: Sequence[str], lock: int) -> int:
