@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -63,6 +66,42 @@ def test_an_unfinished_folder_is_gone_on_with_under_its_key_alone(tmp_path, seco
     with atomic_directory(tmp_path / "out", second) as folder:
         assert (folder / "a").exists() is kept
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_process_waits_until_the_first_has_filled_the_folder(tmp_path):
+    """As an orphaned job's successor does; the first's unfinished folder is not taken from it."""
+    program = (
+        "import sys\nfrom genaccel.atomic import atomic_directory\n"
+        f"with atomic_directory({str(tmp_path / 'out')!r}) as folder: (folder / 'second').touch()"
+    )
+    with atomic_directory(tmp_path / "out") as folder:
+        (folder / "first").touch()
+        second = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        assert f"another process writes {tmp_path / 'out'}; waiting until it ends" in second.stdout.readline()
+        assert [p.name for p in folder.iterdir()] == ["first"]
+    assert second.wait(timeout=1800) == 0
+    assert [str(p.relative_to(tmp_path)) for p in sorted(tmp_path.rglob("*"))] == ["out", "out/second"]
+
+
+def test_a_killed_process_keeps_nobody_waiting(tmp_path):
+    program = (
+        "import os\nfrom genaccel.atomic import atomic_directory\n"
+        f"with atomic_directory({str(tmp_path / 'out')!r}): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False)
+    with atomic_directory(tmp_path / "out"):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_where_there_are_no_locks_work_goes_on_and_says_so(tmp_path, monkeypatch, capsys):
+    def lockf(file, operation):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.lockf", lockf)
+    with atomic_directory(tmp_path / "out"):
+        pass
+    assert f"the file system of {tmp_path} keeps no locks" in capsys.readouterr().out
 
 
 def test_the_hash_is_sha256_of_the_bytes(tmp_path):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from genaccel.cli import main
 from genaccel.config.reading import read_yaml
 from genaccel.run import _checkout, _living_snakemake
+from genaccel.site.orphans import find_orphans
 from genaccel.spec import SpecError
 
 
@@ -88,13 +90,45 @@ def test_the_checkout_stays_taken_while_a_killed_runs_snakemake_lives(checkout):
         os.kill(int(done.stdout), signal.SIGKILL)
 
 
-def test_a_snakemake_that_works_in_this_folder_is_found(checkout):
+@pytest.mark.parametrize(("arguments", "found"), [([], True), (["--target-jobs", "a:", "--mode", "remote"], False)])
+def test_a_snakemake_that_works_in_this_folder_is_found_and_one_that_a_job_started_is_not(checkout, arguments, found):
     assert _living_snakemake() is None
     (checkout / "snakemake").write_text("import time; print('up', flush=True); time.sleep(60)")
-    other = subprocess.Popen([sys.executable, "snakemake"], stdout=subprocess.PIPE, text=True)
+    other = subprocess.Popen([sys.executable, "snakemake", *arguments], stdout=subprocess.PIPE, text=True)
     try:
         other.stdout.readline()
-        assert _living_snakemake() == other.pid
+        assert _living_snakemake() == (other.pid if found else None)
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.fixture
+def squeue(checkout, monkeypatch):
+    """Writes an squeue: ``squeue(text, status=0)``."""
+    monkeypatch.setenv("PATH", f"{checkout}:{os.environ['PATH']}")
+
+    def write(text: str, status: int = 0) -> None:
+        (checkout / "queue").write_text(text)
+        (checkout / "squeue").write_text(f"#!/bin/sh\ncat {checkout}/queue >&{2 if status else 1}\nexit {status}\n")
+        (checkout / "squeue").chmod(0o755)
+
+    return write
+
+
+def test_only_what_snakemake_submitted_from_here_is_an_orphan(checkout, squeue):
+    name = str(uuid.uuid4())
+    squeue(
+        f"1|RUNNING|{name}|{checkout}|rule_train_model_wildcards_a\n"
+        f"2|PENDING|mine_{name}|{checkout}|rule_train_model_wildcards_b\n"
+        f"3|RUNNING|{name}|{checkout}|rule_data_prepare_wildcards_c\n"
+        f"4|RUNNING|{name}|{checkout}/elsewhere|rule_data_prepare_wildcards_c\n"
+        f"5|RUNNING|by-hand|{checkout}|(null)\n"
+    )
+    assert {orphan.job: orphan.goes_on for orphan in find_orphans()} == {"1": True, "2": False, "3": False}
+
+
+def test_a_slurm_that_does_not_answer_is_an_error(squeue):
+    squeue("Unable to contact slurm controller", status=1)
+    with pytest.raises(SpecError, match=r"does not say which jobs are in its queue \(Unable to contact"):
+        find_orphans()

@@ -83,7 +83,7 @@ def test_another_format_is_refused(on_disk, change, message):
 @pytest.mark.parametrize("text", ["subject\tmask", "[]", ""])
 def test_what_is_no_manifest_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(ValueError, match="run the stage `data` again"):
+    with pytest.raises(ValueError, match="delete it and run again"):
         read_manifest(tmp_path / "x.json")
 
 

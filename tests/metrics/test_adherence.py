@@ -80,7 +80,7 @@ def test_a_written_network_predicts_as_before(tmp_path):
 
 
 def test_a_missing_file_is_an_error_that_says_what_to_run(tmp_path):
-    with pytest.raises(SpecError, match=r"cannot read the segmenter .*none.safetensors.*metrics.segmenter` again"):
+    with pytest.raises(SpecError, match=r"cannot read the segmenter .*none.safetensors.*delete it and run again"):
         load_segmenter(tmp_path / "none.safetensors", CPU)
 
 

@@ -83,7 +83,7 @@ def test_a_real_volume_that_is_not_finite_is_named_and_nothing_written(make_stud
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [
-        ({"version": 2}, "has version 2, this program reads 1; run `python -m genaccel.metrics.real` again"),
+        ({"version": 2}, "has version 2, this program reads 1; delete it and run again"),
         ({"surprise": 1}, "surprise: unknown key"),
         ({"subjects": ["a"]}, "does not hold what its metadata says"),
         ({"modalities": ["t1"]}, "does not hold what its metadata says"),
@@ -100,14 +100,12 @@ def test_metadata_that_do_not_fit_are_an_error(study, metadata, said):
 
 def test_a_damaged_file_is_an_error_with_its_remedy(study):
     study.real.write_bytes(study.real.read_bytes()[:-7])
-    with pytest.raises(
-        SpecError, match=r"cannot read .*real\.safetensors.*run `python -m genaccel\.metrics\.real` again"
-    ):
+    with pytest.raises(SpecError, match=r"cannot read .*real\.safetensors.*delete it and run again"):
         read_real(study.real)
 
 
 def test_a_missing_file_is_an_error_with_its_remedy(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no .*absent\.safetensors; run `python -m genaccel\.metrics\.real`"):
+    with pytest.raises(FileNotFoundError, match=r"there is no .*absent\.safetensors; run the workflow"):
         read_real(tmp_path / "absent.safetensors")
 
 

@@ -30,7 +30,7 @@ def test_keys_that_the_index_adds_for_the_record_are_no_fault(study):
 
 def test_a_volume_that_is_listed_but_missing_is_named(study):
     (study.samples / "s01-1.safetensors").unlink()
-    with pytest.raises(SpecError, match=r"lists s01-1\.safetensors without a file"):
+    with pytest.raises(SpecError, match=r"lists s01-1\.safetensors without a file; delete .* and run again"):
         read_index(study.samples)
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
@@ -138,6 +138,16 @@ def stop(root: Path) -> None:
             until = time.monotonic() + 5
             while any(map(_alive, files)) and time.monotonic() < until:
                 time.sleep(0.05)
+    _kill_strays(root)
+
+
+def _kill_strays(root: Path) -> None:
+    """Ends what jobs left: processes on a node that was set down can lose their slurmd."""
+    mark = f"SLURM_CONF={root}/etc/slurm.conf".encode()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            if mark in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry), signal.SIGKILL)
 
 
 def _alive(pid_file: Path) -> int | None:

@@ -9,12 +9,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TypeVar
 
 import pytest
 import yaml
 
+T = TypeVar("T")
 PATIENCE = 900  # seconds: a run that hangs should fail some day, and one on a busy machine should not
 # Short of a site's: a test has few jobs, which end in seconds, and the cluster has no accounting.
 HASTE = {"slurm-status-command": "squeue", "slurm-init-seconds-before-status-checks": 1, "latency-wait": 5}
@@ -22,7 +26,8 @@ HASTE = {"slurm-status-command": "squeue", "slurm-init-seconds-before-status-che
 
 @pytest.fixture(scope="session")
 def cluster(root):
-    """The cluster: ``cluster.env`` for what talks to it, ``cluster.jobs()`` for what it knows of its jobs."""
+    """The cluster: ``cluster.env`` for what talks to it, ``cluster.jobs()`` for what it knows of its jobs,
+    ``cluster.control(*words)`` for scontrol."""
     spec = importlib.util.spec_from_file_location("cluster", root / "tests/slurm/cluster.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -36,24 +41,26 @@ def cluster(root):
         env = {**os.environ, "PYTHONPATH": "", **module.environment(folder)}
         try:
             module.start(folder)
-            yield SimpleNamespace(env=env, jobs=lambda: _jobs(env))
+            yield SimpleNamespace(env=env, jobs=lambda: _jobs(env), control=lambda *words: _control(env, *words))
         finally:
             module.stop(folder)
 
 
+def _control(env: dict[str, str], *words: str) -> str:
+    return subprocess.run(["scontrol", *words], env=env, capture_output=True, text=True, check=True).stdout
+
+
 def _jobs(env: dict[str, str]) -> list[SimpleNamespace]:
     """Every job that the cluster was given: rules, partition, gres, state, and all of scontrol's fields."""
-    shown = subprocess.run(
-        ["scontrol", "show", "job", "-o"], env=env, capture_output=True, text=True, check=True
-    ).stdout
     jobs = []
-    for line in shown.splitlines():
+    for line in _control(env, "show", "job", "-o").splitlines():
         fields = dict(re.findall(r"(\w+)=(\S*)", line))
         if "JobId" not in fields or "Partition" not in fields:
             continue
         asked = fields.get("TresPerJob") or fields.get("TresPerNode") or ""
         jobs.append(
             SimpleNamespace(
+                id=fields["JobId"],
                 comment=fields.get("Comment", ""),
                 partition=fields["Partition"],
                 gres=asked.removeprefix("gres:"),
@@ -91,7 +98,10 @@ def site_project(root):
 
 @pytest.fixture(scope="session")
 def submit(root, cluster):
-    """Starts Snakemake in a folder on the cluster: ``submit(folder, *arguments)`` gives the process."""
+    """Starts Snakemake in a folder on the cluster: ``submit(folder, *arguments)`` gives the process.
+
+    ``submit(folder, "run", ...)`` starts `genaccel run` with it.
+    """
 
     def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         # A file, not a pipe: nobody reads while the test looks at the cluster.
@@ -99,13 +109,47 @@ def submit(root, cluster):
             return subprocess.Popen(
                 [sys.executable, str(root / "tests/slurm/hasty.py"), *arguments],
                 cwd=folder,
-                env=cluster.env,
+                env={**cluster.env, "PYTHONPATH": str(folder / "workflow/src")},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def wait_until(patience):
+    """Waits until something is true, and fails where it can be so no more: ``wait_until(true, run)``."""
+
+    def wait(true: Callable[[], T], run: subprocess.Popen[str]) -> T:
+        until = time.monotonic() + patience
+        while not (found := true()):
+            assert run.poll() is None, "ended too early"
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        return found
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def training_process():
+    """The process that trains a model in a folder: ``training_process(folder, model)``; None where there is none."""
+
+    def find(folder: Path, model: str) -> int | None:
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+                here = os.readlink(f"/proc/{entry}/cwd")
+            except OSError:
+                continue
+            trains = words[1:3] == [b"-m", b"genaccel.train"] and here == str(folder)
+            if trains and any(word.endswith(f"/{model}/weights.safetensors".encode()) for word in words):
+                return int(entry)
+        return None
+
+    return find
 
 
 @pytest.fixture(scope="session")

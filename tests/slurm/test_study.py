@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +34,7 @@ GROUPS = {"data_simulate": "preparing", "data_prepare": "preparing"} | dict.from
 
 
 @pytest.fixture(scope="module")
-def study(cluster, site_project, submit, patience, tmp_path_factory) -> SimpleNamespace:
+def study(cluster, site_project, submit, patience, wait_until, training_process, tmp_path_factory) -> SimpleNamespace:
     """The study, run whole by one command."""
     folder = site_project(
         tmp_path_factory.mktemp("study") / "project",
@@ -54,7 +52,9 @@ def study(cluster, site_project, submit, patience, tmp_path_factory) -> SimpleNa
     (folder / TINY).write_text(yaml.safe_dump(raw))
     run = submit(folder, "--configfile", TINY, "--workflow-profile", "profiles/slurm")
     try:
-        _kill_training(folder, run, patience)
+        checkpoints = folder / "results/tiny/train/tiny/checkpoints"
+        wait_until(lambda: list(checkpoints.glob("*/step-*.pt")), run)
+        os.kill(training_process(folder, "tiny"), signal.SIGKILL)
         run.wait(timeout=patience)
     finally:
         run.kill()
@@ -62,23 +62,6 @@ def study(cluster, site_project, submit, patience, tmp_path_factory) -> SimpleNa
     assert run.returncode == 0, log[-6000:]
     jobs = [job for job in cluster.jobs() if job.folder == str(folder)]
     return SimpleNamespace(folder=folder, jobs=jobs, log=log, cluster=cluster)
-
-
-def _kill_training(folder: Path, run: subprocess.Popen, patience: int) -> None:
-    checkpoints = folder / "results/tiny/train/tiny/checkpoints"
-    until = time.monotonic() + patience
-    while not list(checkpoints.glob("*/step-*.pt")):
-        assert run.poll() is None, (folder / "snakemake.log").read_text()[-6000:]
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
-            here = os.readlink(f"/proc/{entry}/cwd")
-        except OSError:
-            continue
-        if words[1:3] == [b"-m", b"genaccel.train"] and here == str(folder):
-            os.kill(int(entry), signal.SIGKILL)
 
 
 def test_the_study_runs_whole(study):

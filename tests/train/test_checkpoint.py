@@ -48,6 +48,13 @@ def test_a_damaged_state_falls_back_to_the_one_before(checkpoints, damage, capsy
     assert "is damaged" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("suffix", [".pt", ".sha256"])
+def test_where_the_newest_state_was_removed_the_one_before_counts(checkpoints, suffix):
+    checkpoints.save(2, {"step": 2})
+    checkpoints.save(4, {"step": 4}).with_suffix(suffix).unlink()
+    assert checkpoints.load(at_most=9)[0]["step"] == 2
+
+
 def test_new_states_outlive_unusable_ones_of_later_steps(checkpoints):
     for step in (40, 50):
         checkpoints.save(step, {"step": step}).write_bytes(b"")

@@ -6,9 +6,11 @@ import csv
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from genaccel.atomic import one_at_a_time
 from genaccel.measurement import read_run
 from genaccel.spec import SpecError
 from genaccel.train.__main__ import main
@@ -41,6 +43,22 @@ def test_a_training_asks_for_its_processes(job, arguments, monkeypatch):
     with pytest.raises(SystemExit):
         main(given)
     assert asked == [("genaccel.train", given, 4)]
+
+
+def test_processes_start_once_no_other_training_is_at_work(job, arguments):
+    """A group of processes, of which the first waited, would lose the others to their time limit."""
+    given = arguments(job(processes=2))
+    checkpoints = Path(given[given.index("--checkpoints") + 1])
+    checkpoints.mkdir()
+    with one_at_a_time(checkpoints / "lock", "trains"):
+        second = subprocess.Popen([sys.executable, "-m", "genaccel.train", *given], stdout=subprocess.PIPE, text=True)
+        try:
+            assert f"another process trains in {checkpoints}; waiting" in second.stdout.readline()
+            # Which torchrun would have replaced.
+            assert "genaccel.train" in Path(f"/proc/{second.pid}/cmdline").read_text().split("\0")[2]
+        finally:
+            second.kill()
+            second.wait()
 
 
 def test_a_training_runs_over_the_nodes_of_its_job(tmp_path, job, arguments):

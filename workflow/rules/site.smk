@@ -1,3 +1,4 @@
+from genaccel.clocks import check_dates
 from genaccel.site.rules import check_names, check_requests, place_rules
 from genaccel.site.spec import read_site
 
@@ -19,6 +20,7 @@ onstart:
     # What a profile groups is not known before.
     with config_errors():
         check_names(workflow.rules, {"groups": workflow.group_settings.overwrite_groups})
+        check_dates(workflow.dag.needrun_jobs())
     # Snakemake asks for a job's resources when the job is ready, which may be hours after others were submitted.
     for needed in workflow.dag.needrun_jobs():
         resources = needed.resources

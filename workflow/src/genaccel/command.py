@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -10,20 +11,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+_REFUSALS = {
+    errno.ENOSPC: "; make room there and run again",
+    errno.EDQUOT: "; make room within your quota and run again",
+    errno.EROFS: "; make it writable, or work in a copy of this folder elsewhere, and run again",
+}
+"""What to do where a file system takes nothing."""
+
 
 @contextmanager
 def stage_errors(stage: str) -> Iterator[None]:
-    """Turns bad input (``ValueError``, missing files) into ``stage: message`` on stderr and exit status 1.
+    """Turns bad input (``ValueError``, missing files) and a file system that takes nothing into ``stage: message`` on
+    stderr and exit status 1.
 
     Anything else is a fault of the program and keeps its traceback.
     """
     try:
         yield
-    except (ValueError, FileNotFoundError, PermissionError) as error:
-        if os.environ.get("GENACCEL_TRACEBACK"):
+    except (ValueError, OSError) as error:
+        remedy = _REFUSALS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+        known = remedy or isinstance(error, ValueError | FileNotFoundError | PermissionError)
+        if os.environ.get("GENACCEL_TRACEBACK") or not known:
             raise
-        message = str(error) or repr(error)
-        print(f"{stage}: {message}", file=sys.stderr, flush=True)
+        print(f"{stage}: {str(error) or repr(error)}{remedy}", file=sys.stderr, flush=True)
         sys.exit(1)
 
 

@@ -30,13 +30,18 @@ def launch(module: str, argv: Sequence[str], processes: int) -> None:
     Raises:
         SpecError: they cannot be shared out among the job's nodes, or there is no srun to start them.
     """
-    if processes == 1 or "TORCHELASTIC_RUN_ID" in os.environ:
+    if processes == 1 or launched():
         return
     allocation = find_allocation()
     if allocation is None or len(allocation.hosts) == 1:
         _become([*TORCHRUN, "--standalone", f"--nproc-per-node={processes}", "-m", module, *argv])
     else:
         _become([*srun(allocation), *node_command(module, argv, allocation, processes)])
+
+
+def launched() -> bool:
+    """Whether torchrun started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def srun(allocation: Allocation) -> list[str]:

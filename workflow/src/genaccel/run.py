@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from genaccel.config.compose import compose
 from genaccel.config.reading import read_yaml
+from genaccel.site.orphans import find_orphans, settle
 from genaccel.spec import SpecError
 
 DRY = {"-n", "--dry-run", "--dryrun"}
+SNAKEMAKE = (sys.executable, "-m", "snakemake")
 
 
 def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) -> int:
@@ -31,16 +34,24 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
         Snakemake's exit status.
     """
     study = compose(read_yaml(config)).study
-    find_profile(profile)
+    submits = read_yaml(find_profile(profile)).get("executor") == "slurm"
     # Where jobs are submitted, a number of cores would cap the threads of each.
     common = ["--configfile", config, "--workflow-profile", profile, *(["--cores", cores] if cores else [])]
+    dry = bool(DRY & set(extra))
     with _checkout() as lock:
+        if not dry:
+            # Snakemake says it in several ways, some of them tracebacks.
+            for folder in ("results", "logs"):
+                _check_writable(Path(folder, study))
         locks = Path(".snakemake/locks")
-        if locks.is_dir() and any(locks.iterdir()):
-            if (other := _living_snakemake()) is not None:
-                raise SpecError(f"Snakemake (process {other}) is at work in this folder; wait for it, or end it")
+        locked = locks.is_dir() and any(locks.iterdir())
+        orphans = find_orphans() if submits and not dry else []
+        if (locked or orphans) and (other := _living_snakemake()) is not None:
+            raise SpecError(f"Snakemake (process {other}) is at work in this folder; wait for it, or end it")
+        if locked:
             print("genaccel: a killed run left its lock; unlocking", flush=True)
             _snakemake([*common, "--unlock", "--quiet"], lock)
+        settle(orphans)
         status = _snakemake([*common, "--rerun-incomplete", *extra], lock)
         if status or extra:
             return status
@@ -58,6 +69,21 @@ def find_profile(profile: str) -> Path:
             return path
     there = ", ".join(f"`{p}`" for p in sorted(Path("profiles").glob("*/")))
     raise SpecError(f"there is no profile {profile}; there are {there}")
+
+
+def _check_writable(folder: Path) -> None:
+    """Writes something where a folder is or will be.
+
+    Raises:
+        OSError: naming the folder.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def _renew_report(study: str, common: Sequence[str], lock: int) -> int:
@@ -86,14 +112,16 @@ def _living_snakemake() -> int | None:
         except OSError:
             continue
         starts = {os.path.basename(word) for word in words[:3]}
-        if there == here and b"snakemake" in starts and int(entry) != os.getpid():
+        # One that carries out a single job (`--mode`) is the job's, which outlives the Snakemake that submitted it.
+        works = b"snakemake" in starts and not any(word.startswith(b"--mode") for word in words)
+        if there == here and works and int(entry) != os.getpid():
             return int(entry)
     return None
 
 
 def _snakemake(arguments: Sequence[str], lock: int) -> int:
     # With the lock in the child's hands too, it lasts as long as Snakemake does, even if this process is killed.
-    child = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments], pass_fds=(lock,))
+    child = subprocess.Popen([*SNAKEMAKE, *arguments], pass_fds=(lock,))
     # Ctrl-C reaches the child by itself; a termination signal reaches only this process.
     before = signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
     try:
@@ -123,7 +151,7 @@ def _checkout() -> Iterator[int]:
             file.seek(0)
             raise SpecError(
                 f"another run (process {file.read().strip() or 'unknown'}) is at work in this folder; "
-                "wait for it, or clone the project a second time"
+                "wait for it (told to end, it lets its running jobs finish first), or clone the project a second time"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")

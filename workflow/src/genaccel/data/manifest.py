@@ -137,10 +137,10 @@ def read_manifest(path: Path) -> Manifest:
     try:
         data = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no manifest ({error}); run the stage `data` again") from None
+        raise ValueError(f"{path} is no manifest ({error}); delete it and run again") from None
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
-        raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; run the stage `data` again")
+        raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; delete it and run again")
     return Manifest.build(data, where=str(path))
 
 
@@ -165,6 +165,6 @@ def load_subject(manifest_path: Path, subject: Subject) -> tuple[NDArray[np.floa
     if image.shape[1:] != subject.grid.target_shape or labels.shape[1:] != subject.grid.target_shape:
         raise ValueError(
             f"{subject.subject}: {path} holds shapes {image.shape} and {labels.shape}, the manifest says "
-            f"{subject.grid.target_shape}; run the stage `data` again"
+            f"{subject.grid.target_shape}; delete {manifest_path} and run again"
         )
     return image, labels

@@ -35,7 +35,7 @@ def read_losses(path: Path) -> pandas.Series:
     try:
         table = pandas.read_csv(path)
     except (pandas.errors.EmptyDataError, pandas.errors.ParserError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} is no CSV ({error}); run the stage `train` again") from None
+        raise SpecError(f"{path} is no CSV ({error}); delete it and run again") from None
     if missing := {"step", "loss"} - set(table.columns):
         raise SpecError(f"{path} lacks the column {', '.join(sorted(missing))}; it has {', '.join(table.columns)}")
     losses = table.set_index("step")["loss"].astype(float)

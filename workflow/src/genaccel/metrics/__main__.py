@@ -107,7 +107,7 @@ def check_segmenter(segmenter: Segmenter | None, manifest: Manifest, path: Path)
     if found != wanted:
         raise SpecError(
             f"the segmenter {path} maps {', '.join(found[0])} to {', '.join(found[1])}, but the manifest has "
-            f"{', '.join(wanted[0])} and {', '.join(wanted[1])}; run `python -m genaccel.metrics.segmenter` again"
+            f"{', '.join(wanted[0])} and {', '.join(wanted[1])}; delete it and run again"
         )
 
 

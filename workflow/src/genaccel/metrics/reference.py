@@ -71,12 +71,12 @@ class RealVolumes:
         if (own.name, own.sha256) != (network.name, network.sha256):
             raise SpecError(
                 f"{where} holds features of {own.name} ({own.sha256[:12]}), but metrics.features says {network.name} "
-                f"({network.sha256[:12]}); run `python -m genaccel.metrics.real` again"
+                f"({network.sha256[:12]}); delete it and run again"
             )
         if self.record.manifest_sha256 != manifest_sha256:
             raise SpecError(
                 f"{where} was made of another manifest ({self.record.manifest_sha256[:12]}) than the one that "
-                f"is scored ({manifest_sha256[:12]}); run `python -m genaccel.metrics.real` again"
+                f"is scored ({manifest_sha256[:12]}); delete it and run again"
             )
 
 
@@ -94,7 +94,7 @@ def read_real(path: Path) -> RealVolumes:
         SpecError: damaged, of another version, or no such file's contents.
         FileNotFoundError: there is none.
     """
-    remedy = "run `python -m genaccel.metrics.real` again"
+    remedy = "delete it and run again"
     tensors, data = read_tensors(path, "the real volumes' features", remedy, VERSION)
     record = RealRecord.build(data, where=str(path))
     wanted = {f"{kind}/{name}" for kind in ("features", "thumbnails") for name in record.modalities}

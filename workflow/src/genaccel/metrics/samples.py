@@ -59,7 +59,7 @@ def read_index(folder: Path) -> SampleIndex:
     try:
         data = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} is no index of samples ({error}); run the stage `sample` again") from None
+        raise SpecError(f"{path} is no index of samples ({error}); delete {path.parent} and run again") from None
     index = SampleIndex.build(data, where=str(path))
     listed = [volume.volume for volume in index.volumes]
     there = {file.name for file in path.parent.glob("*.safetensors")}
@@ -70,7 +70,7 @@ def read_index(folder: Path) -> SampleIndex:
     }
     for fault, names in faults.items():
         if names:
-            raise SpecError(f"{path} lists {_some(names)} {fault}; run the stage `sample` again")
+            raise SpecError(f"{path} lists {_some(names)} {fault}; delete {path.parent} and run again")
     return index.model_copy(update={"volumes": tuple(sorted(index.volumes, key=lambda v: (v.subject, v.sample)))})
 
 
@@ -97,7 +97,7 @@ def by_subject(index: SampleIndex, manifest: Manifest) -> dict[str, list[Sampled
     if lacking:
         raise SpecError(
             f"of {len(found)} subjects in the split {index.split!r}, {len(lacking)} lack samples that others have or "
-            f"should have: {_some(lacking)}; run the stage `sample` again"
+            f"should have: {_some(lacking)}; delete the folder of samples and run again"
         )
     return found
 
@@ -126,7 +126,7 @@ def load_sample(folder: Path, volume: SampledVolume, shape: tuple[int, ...]) -> 
     try:
         image = load_file(path)["image"]
     except (OSError, KeyError, SafetensorError) as error:
-        raise SpecError(f"cannot read {path} ({error}); run the stage `sample` again") from None
+        raise SpecError(f"cannot read {path} ({error}); delete {path.parent} and run again") from None
     if image.shape != tuple(shape):
         raise SpecError(
             f"{path} has shape {image.shape}, the real image {tuple(shape)} (modality, R, A, S); "
@@ -142,7 +142,7 @@ def check_finite(image: NDArray[np.float32], where: str) -> None:
     if bad:
         raise SpecError(
             f"{where} holds {bad} of {image.size} voxels that are NaN or infinite; scores of it would mean nothing. "
-            "Check the training's loss, then run the stage that wrote it again"
+            "Check the training's loss, then delete it, or its folder of samples, and run again"
         )
 
 

@@ -43,7 +43,7 @@ def read_tensors(
         FileNotFoundError: there is none.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no {path}; {remedy}")
+        raise FileNotFoundError(f"there is no {path}; run the workflow, which makes it")
     try:
         with safe_open(path, framework="numpy") as file:
             record = json.loads((file.metadata() or {}).get(METADATA, "null"))

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from genaccel.atomic import atomic_file, file_sha256
 from genaccel.command import SurvivingStream, stage_errors, stage_parser
 from genaccel.device import Device, open_device
-from genaccel.launch import launch
+from genaccel.launch import launch, launched
 from genaccel.measurement import Result, Run, write_run
 from genaccel.med_ddpm.memory import peak_memory
 from genaccel.med_ddpm.schedule import Schedule
@@ -51,6 +51,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     with stage_errors("train"), ExitStack() as streams:
         job, conduct = TrainJob.parse(args.spec), Conduct.parse(args.conduct)
         own_devices(job.device, job.train.processes)
+        if job.train.processes > 1 and not launched():
+            # While there is no group of processes yet, whose others would not wait for the first for long.
+            with _checkpoints(job, args.manifest, args.checkpoints).lock():
+                pass
         launch("genaccel.train", argv, job.train.processes)
         streams.enter_context(redirect_stdout(SurvivingStream(sys.stdout)))
         streams.enter_context(redirect_stderr(SurvivingStream(sys.stderr)))

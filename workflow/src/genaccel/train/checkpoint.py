@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from genaccel.atomic import atomic_file, file_sha256
+from genaccel.atomic import atomic_file, file_sha256, one_at_a_time
 from genaccel.code import code
 from genaccel.spec import SpecError, nearest
 from genaccel.train.spec import TrainJob
@@ -55,16 +53,9 @@ class Checkpoints:
         self.folder = self.root / self.key
         self.root.mkdir(parents=True, exist_ok=True)
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Keeps an orphaned job and its successor apart: waits until this process alone may write here."""
-        with open(self.root / "lock", "w") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                print(f"train: another process trains in {self.root}; waiting until it ends", flush=True)
-                fcntl.lockf(file, fcntl.LOCK_EX)
-            yield
+        return one_at_a_time(self.root / "lock", f"trains in {self.root}")
 
     def save(self, step: int, state: dict[str, Any]) -> Path:
         """Writes the state after ``step`` with its hash.

@@ -118,7 +118,7 @@ def read_segmenter(path: str | Path, device: torch.device) -> Segmenter | None:
     Raises:
         SpecError: the file is missing, damaged, or none of a segmenter.
     """
-    remedy = "run `python -m genaccel.metrics.segmenter` again"
+    remedy = "delete it and run again"
     try:
         with safe_open(path, framework="pt") as file:
             metadata = json.loads((file.metadata() or {}).get(METADATA, "{}"))
