@@ -23,13 +23,16 @@ STEPS = 8
 MEMORY_MB = 1500
 # On nodes that a test takes away.
 ELSEWHERE = {"on_a_lost_node": "h100", "queued": "v100"}
-# Makes one training take more memory than it asked for, once, after a checkpoint.
-LEAK = f"""
+# Added to the training's loop: it waits after its first checkpoint until the test is ready, and one training then takes
+# more memory than it asked for, once.
+HOOK = f"""
 
 def _step(self, step=Training.step):
     import sys
     from pathlib import Path
-    leak = Path("leak")
+    hold, leak = Path("hold"), Path("leak")
+    while self.step_number and hold.exists():
+        time.sleep(0.02)
     if self.step_number and leak.exists() and any("/over_its_memory/" in word for word in sys.argv):
         leak.unlink()
         hoard = []
@@ -54,6 +57,10 @@ def prepared(site_project, tmp_path_factory) -> Path:
         "slurm",
         **{"set-resources": {"train_model": needs}, "set-threads": {"train_model": 1}},
     )
+    loop = folder / "workflow/src/genaccel/train/loop.py"
+    loop.write_text(loop.read_text() + HOOK)
+    for sign in ("hold", "leak"):
+        (folder / sign).touch()
     _write_config(folder, "any")
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", CONFIG, "--", "data"]
     done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, text=True)
@@ -93,12 +100,13 @@ class Project:
         except AssertionError as error:
             raise AssertionError(self.output[-6000:]) from error
 
-    def with_checkpoint(self) -> set[str]:
-        """Models whose training has written one."""
-        return {path.parts[-4] for path in self.folder.glob("results/tiny/train/*/checkpoints/*/step-*.pt")}
-
-    def wait_for_checkpoint(self, model: str) -> None:
-        self.wait_until(lambda: model in self.with_checkpoint())
+    def stop_trainings(self, *models: str) -> None:
+        """Stops trainings after their first checkpoint: they go on at a signal, as a hung process may."""
+        checkpoints = [self.folder / "results/tiny/train" / model / "checkpoints" for model in models]
+        self.wait_until(lambda: all(list(folder.glob("*/step-*.pt")) for folder in checkpoints))
+        for model in models:
+            self.signal_training(model, signal.SIGSTOP)
+        (self.folder / "hold").unlink()
 
     def signal_training(self, model: str, number: signal.Signals) -> None:
         os.kill(self._process(self.folder, model), number)
@@ -144,29 +152,13 @@ def project(prepared, cluster, submit, wait_until, training_process, patience, t
 def disturbed(project, cluster) -> Project:
     """A study whose trainings meet one fault each, and one that meets none. It is still at work."""
     study = project("undisturbed", "cancelled", "over_its_time", "over_its_memory", "on_a_lost_node")
-    loop = study.folder / "workflow/src/genaccel/train/loop.py"
-    loop.write_text(loop.read_text() + LEAK)
-    (study.folder / "leak").touch()
     study.start()
-    pending = {"cancelled", "over_its_time", "on_a_lost_node"}
-    while pending:
-        ready = study.wait_until(lambda left=pending: left & study.with_checkpoint())
-        # Held first of all, so that none ends before SLURM acts.
-        for model in ready:
-            study.signal_training(model, signal.SIGSTOP)
-        for model in ready:
-            _disturb(cluster, study.jobs(model)[-1], model)
-        pending = pending - ready
+    study.stop_trainings("cancelled", "over_its_time", "on_a_lost_node")
+    cancelled, late, lost = (study.jobs(model)[0] for model in ("cancelled", "over_its_time", "on_a_lost_node"))
+    subprocess.run(["scancel", cancelled.id], env=cluster.env, check=True)
+    cluster.control("update", f"JobId={late.id}", "TimeLimit=1")
+    cluster.control("update", f"NodeName={lost.fields['NodeList']}", "State=DOWN", "Reason=fault")
     return study
-
-
-def _disturb(cluster, job: SimpleNamespace, model: str) -> None:
-    if model == "cancelled":
-        subprocess.run(["scancel", job.id], env=cluster.env, check=True)
-    elif model == "over_its_time":
-        cluster.control("update", f"JobId={job.id}", "TimeLimit=1")
-    else:
-        cluster.control("update", f"NodeName={job.fields['NodeList']}", "State=DOWN", "Reason=fault")
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +167,7 @@ def orphaned(project, disturbed, cluster) -> Project:
     cluster.control("update", "NodeName=v100n1", "State=DRAIN", "Reason=full")
     study = project("training", "queued")
     first = study.start()
-    study.wait_for_checkpoint("training")
-    study.signal_training("training", signal.SIGSTOP)
+    study.stop_trainings("training")
     study.wait_until(lambda: study.states("queued") == ["PENDING"])
     snakemake = _child(first.pid)
     first.kill()
@@ -195,8 +186,7 @@ def terminated(project, disturbed) -> SimpleNamespace:
     """A study whose run got SIGTERM while its job trained, was started again in vain, and again once it had ended."""
     study = project("terminated")
     first = study.start()
-    study.wait_for_checkpoint("terminated")
-    study.signal_training("terminated", signal.SIGSTOP)
+    study.stop_trainings("terminated")
     first.terminate()
     study.wait_until(lambda: "Will exit after finishing" in study.output)
     refused = study.start().wait(timeout=study.patience)

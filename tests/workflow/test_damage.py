@@ -66,7 +66,8 @@ def mounted(folder: Path, *options: str) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        # At once, whoever still looks at it.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def remount(folder: Path, options: str) -> None:
