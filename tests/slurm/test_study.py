@@ -49,6 +49,7 @@ def study(cluster, site_project, submit, patience, wait_until, training_process,
     raw["train"] |= {"steps": 20, "checkpoint": {"steps": 1}}
     # Each more would be three jobs more, of kinds that are there already.
     raw["sample"]["variants"] = ["fp32_strict"]
+    raw["metrics"]["segmenter"]["steps"] = 2
     (folder / TINY).write_text(yaml.safe_dump(raw))
     run = submit(folder, "--configfile", TINY, "--workflow-profile", "profiles/slurm")
     try:
