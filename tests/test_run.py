@@ -55,12 +55,31 @@ def test_a_wrong_path_names_what_there_is(checkout, capsys, arguments, message):
         ("- a", "holds no settings"),
         ("train: {steps: 1}\nsample: {}\ntrain: {batch: 1}", "line 3: the key `train` stands twice"),
         ("train:\n  steps: 1\n  steps: 2", "line 3: the key `steps` stands twice"),
+        ("limits:\n  runtime: 24:00:00", "line 2: YAML counts 24:00:00 in sixties, as 86400"),
     ],
 )
 def test_what_is_no_config_is_refused(checkout, text, message):
     Path("config/bad.yaml").write_text(text)
     with pytest.raises(SpecError, match=message):
         read_yaml("config/bad.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("groups: {}", r"groups: {} is empty or no map"),
+        ("groups: {figures_subjects: 2}", "groups.figures_subjects: 2 where a group belongs"),
+        ("group-components: {tables: [8]}", r"group-components.tables: \[8\] where a number belongs"),
+        ("set-threads: [train_model]", r"set-threads: \['train_model'\] is empty or no map"),
+        ("set-resources: {train_model: 5}", "set-resources.train_model: 5 where a map such as"),
+        ("set-resources: {train_model: {}}", "set-resources.train_model: {} where a map such as"),
+    ],
+)
+def test_a_map_of_a_profile_that_is_none_names_the_file_and_the_key(checkout, text, message):
+    path = Path("profiles/default/config.yaml")
+    path.write_text(text)
+    with pytest.raises(SpecError, match=f"{path}: {message}"):
+        run_study("config/mine.yaml", "profiles/default", "")
 
 
 def test_a_second_run_in_one_checkout_is_refused_and_names_the_first(checkout):

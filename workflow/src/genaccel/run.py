@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from genaccel.atomic import NO_LOCKS
 from genaccel.config.compose import compose
@@ -46,7 +47,7 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
         Snakemake's exit status.
     """
     study = compose(read_yaml(config)).study
-    settings = read_yaml(find_profile(profile))
+    settings = read_profile(profile)
     submits = settings.get("executor") == "slurm"
     # Where jobs are submitted, a number of cores would cap the threads of each.
     common = ["--configfile", config, "--workflow-profile", profile, *(["--cores", cores] if cores else [])]
@@ -81,6 +82,35 @@ def _looks(word: str) -> bool:
         return bool(_SHORT_LOOKS.fullmatch(word))
     option = word.partition("=")[0]
     return option != "--" and any(look.startswith(option) for look in LOOKS)
+
+
+MAPS = {
+    "groups": (str, "a group"),
+    "group-components": (int | str, "a number"),
+    "set-threads": (int | str, "a number"),
+    "set-resources": (dict, "a map such as {runtime: 60}"),
+}
+"""Keys of a profile that hold a map, and of what: others Snakemake meets with its usage or a traceback."""
+
+
+def read_profile(profile: str) -> dict[str, Any]:
+    """A profile's settings.
+
+    Raises:
+        SpecError: there is none, or a map in it is none.
+    """
+    path = find_profile(profile)
+    settings = read_yaml(path)
+    for key, (kind, needed) in MAPS.items():
+        named = settings.get(key)
+        if named is None:
+            continue
+        if not isinstance(named, dict) or not named:
+            raise SpecError(f"{path}: {key}: {named!r} is empty or no map; write lines `name: value`, or take it out")
+        for name, value in named.items():
+            if isinstance(value, bool) or not isinstance(value, kind) or value in ("", {}):
+                raise SpecError(f"{path}: {key}.{name}: {value!r} where {needed} belongs")
+    return settings
 
 
 def find_profile(profile: str) -> Path:
