@@ -49,6 +49,8 @@ def sbatch_lines(config: str, profile: str) -> list[tuple[str, str]]:
     if read_profile(profile).get("executor") != "slurm":
         raise SpecError(f"{profile} submits nothing: its jobs run on this machine; name one with `executor: slurm`")
     root = Path.cwd()
+    # What follows is in another folder.
+    config, profile = os.path.abspath(config), os.path.abspath(profile)
     with tempfile.TemporaryDirectory(prefix="genaccel-jobs-") as folder:
         work = Path(folder, "work")
         _mirror(root, work)
