@@ -102,6 +102,20 @@ def test_a_killed_process_keeps_nobody_waiting(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_lock_that_another_machine_removed_is_taken_anew(tmp_path, monkeypatch):
+    """As NFS says it."""
+    answers = [OSError(errno.ESTALE, "Stale file handle"), None]
+
+    def lockf(file, operation):
+        if answer := answers.pop(0):
+            raise answer
+
+    monkeypatch.setattr("fcntl.lockf", lockf)
+    with atomic_directory(tmp_path / "out"):
+        pass
+    assert not answers
+
+
 def test_where_there_are_no_locks_work_goes_on_and_says_so(tmp_path, monkeypatch, capsys):
     def lockf(file, operation):
         raise OSError(errno.ENOSYS, "Function not implemented")

@@ -89,6 +89,9 @@ def one_at_a_time(lock: Path, does: str) -> Iterator[None]:
             try:
                 _wait_for(file, does)
             except OSError as error:
+                # NFS, where the holder was on another machine and has removed the file.
+                if error.errno == errno.ESTALE:
+                    continue
                 if error.errno not in NO_LOCKS:
                     raise
                 print(f"the file system of {lock.parent} keeps no locks: see to it that one job at a time {does}")
@@ -113,7 +116,9 @@ def _wait_for(file: IO[str], does: str) -> None:
 def _is_same(file: IO[str], path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ESTALE):
+            raise
         return False
 
 
