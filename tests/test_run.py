@@ -16,7 +16,7 @@ from genaccel.cli import main
 from genaccel.config.reading import read_yaml
 from genaccel.run import _checkout, _living_snakemake, _looks, run_study
 from genaccel.site.at_work import PLACE, check_alone
-from genaccel.site.orphans import find_orphans, name_prefix, of_study
+from genaccel.site.orphans import find_orphans, name_prefix, of_study, queued_jobs
 from genaccel.spec import SpecError
 
 
@@ -223,6 +223,22 @@ def test_a_snakemake_that_is_known_to_be_dead_is_cleared_up_after(checkout, left
     assert run_study("config/mine.yaml", "profiles/default", "", ["data"]) == 0
     assert (checkout / "asked").read_text().split() == ["snakemake", "scancel", "snakemake"]
     assert not path.exists()
+
+
+@pytest.mark.parametrize("fault", ["colleague", "no squeue", "no locks"])
+def test_a_snakemake_of_which_nothing_can_be_learnt_counts_as_living(left, monkeypatch, fault):
+    def flock(file, operation):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    left("node-7", "99")
+    if fault == "colleague":
+        monkeypatch.setattr("os.getuid", lambda: 12345)
+    elif fault == "no squeue":
+        monkeypatch.setenv("PATH", "")
+    else:
+        monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(SpecError, match="process 4194305 on node-7"):
+        check_alone(queued_jobs if fault == "no squeue" else lambda: {"99"} if fault == "no locks" else set())
 
 
 @pytest.mark.parametrize("argument", ["-n", "-np", "--dry", "--dag", "--unlock", "--summary"])

@@ -56,17 +56,30 @@ def check_alone(queued: Callable[[], set[str]]) -> None:
 
 
 def _has_ended(path: Path, host: str, process: str, queued: Callable[[], set[str]]) -> bool:
-    with open(path, "r+") as file:
+    here = host == os.uname().nodename
+    try:
+        file = open(path, "r+")  # noqa: SIM115
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        # A colleague's.
+        return False
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError:
             # The file system keeps no locks.
-            if host == os.uname().nodename:
+            if here:
                 return not Path("/proc", process).exists()
         # A lock that could be had proves nothing about other machines: many file systems keep each machine's apart.
-        if host == os.uname().nodename:
+        if here:
             return True
-        job = file.read().strip()
-        return bool(job) and os.fstat(file.fileno()).st_uid == os.getuid() and job not in queued()
+        job, owner = file.read().strip(), os.fstat(file.fileno()).st_uid
+    if not job or owner != os.getuid():
+        return False
+    try:
+        return job not in queued()
+    except SpecError:
+        return False
