@@ -47,6 +47,17 @@ def test_a_wrong_path_names_what_there_is(checkout, capsys, arguments, message):
     assert f"genaccel: {message}" in capsys.readouterr().err
 
 
+def test_ctrl_c_while_slurm_is_asked_is_one_line(left, monkeypatch, capsys):
+    def interrupt(*command, **options):
+        raise KeyboardInterrupt
+
+    left(os.uname().nodename)
+    monkeypatch.setattr("subprocess.run", interrupt)
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--config", "config/mine.yaml"])
+    assert (stopped.value.code, capsys.readouterr().err) == (130, "genaccel: interrupted\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
