@@ -35,21 +35,21 @@ demo: install ## Simulated MRI to trained model, scored samples, figures and a r
 	@genaccel run --config config/config.yaml --profile profiles/default --cores "$(CORES)"
 
 run: install ## The same for your study: make run CONFIG=config/mine.yaml
-	@genaccel run --config $(CONFIG) --profile $(PROFILE) --cores "$(CORES)" -- $(ARGS)
+	@genaccel run --config "$(CONFIG)" --profile "$(PROFILE)" --cores "$(CORES)" -- $(ARGS)
 
 speed: install ## Measures every variant on this machine's GPU; its rows beside the committed ones: results/speed/optimize/beside.csv.
-	@genaccel run --config config/speed.yaml --profile $(PROFILE) --cores "$(CORES)" -- optimize $(ARGS)
+	@genaccel run --config config/speed.yaml --profile "$(PROFILE)" --cores "$(CORES)" -- optimize $(ARGS)
 	@python -m genaccel.table --out results/speed/optimize/beside.csv results/speed/optimize/*/*/*.json \
 	    $(wildcard results/reference/*/runs/optimize-*.json)
 
 plan: install ## Jobs, disk, device memory and hours before you submit: make plan CONFIG=... DEVICE=A100-40 (or none)
-	@genaccel plan --config $(CONFIG) $(if $(DEVICE),--device $(DEVICE))
+	@genaccel plan --config "$(CONFIG)" $(if $(DEVICE),--device "$(DEVICE)")
 
 show-jobs: install ## The exact sbatch line of every kind of job, submitting nothing: make show-jobs PROFILE=profiles/slurm CONFIG=...
-	@genaccel show-jobs --config $(CONFIG) --profile $(PROFILE)
+	@genaccel show-jobs --config "$(CONFIG)" --profile "$(PROFILE)"
 
 why: install ## What would run again and why, down to the module or setting that changed: make why CONFIG=...
-	@genaccel why --config $(CONFIG)
+	@genaccel why --config "$(CONFIG)"
 
 figures: install ## Redraws the figures of the committed measurements into results/figures/; needs no GPU.
 	@python -m snakemake reference --cores 1 --quiet rules

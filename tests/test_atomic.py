@@ -68,6 +68,14 @@ def test_an_unfinished_folder_is_gone_on_with_under_its_key_alone(tmp_path, seco
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+def test_the_unfinished_folder_of_a_neighbour_with_a_longer_name_stays(tmp_path):
+    with (
+        atomic_directory(tmp_path / "ddim-10-bf16-x", "k1") as neighbour,
+        atomic_directory(tmp_path / "ddim-10-bf16", "k2"),
+    ):
+        assert neighbour.is_dir()
+
+
 def test_a_second_process_waits_until_the_first_has_filled_the_folder(tmp_path):
     """As an orphaned job's successor does; the first's unfinished folder is not taken from it."""
     program = (
@@ -92,6 +100,20 @@ def test_a_killed_process_keeps_nobody_waiting(tmp_path):
     with atomic_directory(tmp_path / "out"):
         pass
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_lock_that_another_machine_removed_is_taken_anew(tmp_path, monkeypatch):
+    """As NFS says it."""
+    answers = [OSError(errno.ESTALE, "Stale file handle"), None]
+
+    def lockf(file, operation):
+        if answer := answers.pop(0):
+            raise answer
+
+    monkeypatch.setattr("fcntl.lockf", lockf)
+    with atomic_directory(tmp_path / "out"):
+        pass
+    assert not answers
 
 
 def test_where_there_are_no_locks_work_goes_on_and_says_so(tmp_path, monkeypatch, capsys):

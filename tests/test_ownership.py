@@ -65,6 +65,14 @@ def test_a_device_stays_taken_while_a_killed_jobs_child_uses_it(take):
     assert held.stdout.readline() in ("0\n", "1\n")
 
 
+def test_a_device_that_is_named_twice_is_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("GENACCEL_DEVICES", "own")
+    monkeypatch.setenv("GENACCEL_LOCKS", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0, 1,0")
+    with pytest.raises(SpecError, match=r"this machine offers 2 \(0, 1\)"):
+        own_devices("cuda", 3)
+
+
 def test_more_devices_than_the_machine_has_are_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("GENACCEL_DEVICES", "own")
     monkeypatch.setenv("GENACCEL_LOCKS", str(tmp_path))

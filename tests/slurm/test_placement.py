@@ -111,6 +111,11 @@ def test_threads_are_capped_at_what_the_partition_grants(raw):
         (Need("train_model", devices=9), "asks for 9 devices, and partition gpu-a100 grants 8"),
         (Need("train_model", devices=1, mem_mb=10**7), "asks for 10000000 MB, and partition gpu-a100 grants 1000000"),
         (Need("data_prepare", runtime=9999), "asks for 9999 minutes, and partition cpu grants 1440"),
+        (Need("train_model", devices="two"), "train_model has gpu 'two'; give it a whole number from 0 under set-res"),
+        (Need("train_model", devices=1, nodes=0), "train_model has nodes 0; give it a whole number from 1"),
+        (Need("train_model", mem_mb="lots"), "train_model has mem_mb 'lots'"),
+        (Need("train_model", runtime=-1), "train_model has runtime -1"),
+        (Need("train_model", threads=0), "train_model has threads 0; .* under set-threads"),
     ],
 )
 def test_what_no_partition_holds_is_refused(raw, need, message):
@@ -128,6 +133,11 @@ def test_what_no_partition_holds_is_refused(raw, need, message):
         ({"devices": {"a100": {"partition": "p"}}}, "devices.a100.request: missing"),
         ({"devices": {"a100": {"partition": "p", "request": "--gres=hpu:HL-225:{n}"}}}, "takes no dash"),
         ({"devices": {"a100": {"partitoin": "p"}}}, "did you mean `partition`?"),
+        ({"cpu": {"partition": "a, b"}}, "cpu.partition: 'a, b' is no such text; use one word without blanks"),
+        ({"account": "my account"}, "account: 'my account' is no such text"),
+        ({"account": ""}, "or null where there is to be none"),
+        ({"cpu": {"partition": "p", "extra": "--comment='x"}}, "is no part of a command line (No closing quotation)"),
+        ({"cpu": {"partition": "p", "extra": "exclusive"}}, "holds no options of sbatch"),
     ],
 )
 def test_a_fault_in_the_site_file_names_the_file_and_the_key(raw, tmp_path, change, message):
@@ -139,3 +149,24 @@ def test_a_fault_in_the_site_file_names_the_file_and_the_key(raw, tmp_path, chan
         read_site(path)
     assert str(stopped.value).startswith(str(path))
     assert message in str(stopped.value)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "- a"])
+def test_an_empty_site_file_names_it_and_where_there_is_another(tmp_path, text):
+    path = tmp_path / "profiles/site.yaml"
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(SpecError, match=f"^{path} holds no settings; `git checkout` brings the shipped one back$"):
+        read_site(path)
+
+
+def test_scratch_is_a_folder_of_the_machine_that_the_job_is_on(raw, monkeypatch):
+    """A variable may be there in jobs alone, but there it must be."""
+    raw["scratch"] = "/scratch/$NODE_FOLDER/"
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    place(Need("r"), Site.build(raw), "slurm")
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    with pytest.raises(SpecError, match=r"scratch: /scratch/\$NODE_FOLDER/ names a variable that is not set"):
+        place(Need("r"), Site.build(raw), "slurm")
+    monkeypatch.setenv("NODE_FOLDER", "n")
+    assert place(Need("r"), Site.build(raw), "slurm")["tmpdir"] == "/scratch/n/"

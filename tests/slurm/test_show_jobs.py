@@ -48,7 +48,7 @@ def test_every_kind_of_job_is_submitted_as_recorded(project, capsys, profile):
     assert not (project / ".snakemake").exists()
 
 
-def test_an_account_a_constraint_and_further_options_reach_sbatch(project):
+def test_an_account_a_constraint_further_options_and_memory_by_size_reach_sbatch(project):
     site = Path("profiles/site.yaml")
     text = site.read_text().replace("account: null", "account: me")
     site.write_text(
@@ -57,7 +57,10 @@ def test_an_account_a_constraint_and_further_options_reach_sbatch(project):
             'a100: {partition: gpu-a100, request: "--gres=gpu:HL-225:{n}", constraint: sxm, extra: --exclusive,',
         )
     )
-    lines = dict(sbatch_lines(CONFIG, "profiles/slurm"))
+    profile = Path("profiles/slurm/config.yaml")
+    profile.write_text(profile.read_text() + "set-resources: {train_model: {mem_mb: 'max(input.size_mb, 7000)'}}\n")
+    lines = dict(sbatch_lines(f"../{project.name}/{CONFIG}", f"../{project.name}/profiles/slurm"))
+    assert " --mem 7000 " in lines["train_model"]
     assert all(" -A me " in line for line in lines.values())
     assert " -C sxm " in lines["train_model"]
     assert " --gpus-per-node=HL-225:1 --exclusive " in lines["train_model"]

@@ -1,4 +1,5 @@
 from genaccel.clocks import check_dates
+from genaccel.site.at_work import announce
 from genaccel.site.rules import check_names, check_requests, place_rules
 from genaccel.site.spec import read_site
 
@@ -17,6 +18,7 @@ with config_errors():
 
 
 onstart:
+    announce()
     # What a profile groups is not known before.
     with config_errors():
         check_names(workflow.rules, {"groups": workflow.group_settings.overwrite_groups})

@@ -6,13 +6,14 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-_NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
+NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
 """What file systems without locks answer, such as Lustre without its option `flock`."""
 
 
@@ -58,7 +59,9 @@ def atomic_directory(path: str | os.PathLike[str], key: str | None = None) -> It
 
 def _filled(path: Path, key: str | None) -> Iterator[Path]:
     partial = path.with_name(f".partial-{path.name}-{key[:16] if key else os.getpid()}")
-    for other in path.parent.glob(f".partial-{path.name}-*"):
+    # A key or a process's number, and no more: `.partial-ddim-10-bf16-x-<key>` is that of a neighbour, perhaps at work.
+    own = re.compile(re.escape(f".partial-{path.name}-") + "[^-]+")
+    for other in [entry for entry in path.parent.iterdir() if own.fullmatch(entry.name)]:
         if key is None or other != partial:
             shutil.rmtree(other)
     partial.mkdir(exist_ok=True)
@@ -86,7 +89,10 @@ def one_at_a_time(lock: Path, does: str) -> Iterator[None]:
             try:
                 _wait_for(file, does)
             except OSError as error:
-                if error.errno not in _NO_LOCKS:
+                # NFS, where the holder was on another machine and has removed the file.
+                if error.errno == errno.ESTALE:
+                    continue
+                if error.errno not in NO_LOCKS:
                     raise
                 print(f"the file system of {lock.parent} keeps no locks: see to it that one job at a time {does}")
             # Its holder removes the file: one that was waited for may be gone, and another in its place.
@@ -110,7 +116,9 @@ def _wait_for(file: IO[str], does: str) -> None:
 def _is_same(file: IO[str], path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ESTALE):
+            raise
         return False
 
 

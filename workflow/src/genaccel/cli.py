@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = commands.add_parser("config", help="write config/config.yaml, its table of keys and the schemas again")
     config.add_argument("--check", action="store_true", help="only say whether they are up to date")
     args = parser.parse_args(own)
+    try:
+        _carry_out(args, extra)
+    except KeyboardInterrupt:
+        print("genaccel: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+
+
+def _carry_out(args: argparse.Namespace, extra: Sequence[str]) -> None:
     # Each command imports its own: `genaccel why` needs Snakemake, `genaccel config` does not.
     with stage_errors("genaccel"):
         if args.command == "run":

@@ -118,7 +118,8 @@ def check_driver(visible: int, maker: Maker = NVIDIA) -> None:
 def _visible() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
-        return [name for name in named.split(",") if name not in ("", "-1")]
+        # One device under two spellings would be two locks: two jobs on it, or one that waits for itself.
+        return list(dict.fromkeys(name for name in map(str.strip, named.split(",")) if name not in ("", "-1")))
     there = [path for path in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name)]
     return [str(number) for number in range(len(there))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,13 +12,25 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from genaccel.atomic import NO_LOCKS
 from genaccel.config.compose import compose
 from genaccel.config.reading import read_yaml
-from genaccel.site.orphans import find_orphans, settle
+from genaccel.site.at_work import check_alone
+from genaccel.site.orphans import find_orphans, name_prefix, of_study, queued_jobs, settle
 from genaccel.spec import SpecError
 
-DRY = {"-n", "--dry-run", "--dryrun"}
+LOOKS = (
+    "--dry-run", "--dryrun", "--help", "--version", "--dag", "--rulegraph", "--filegraph", "--d3dag", "--summary",
+    "--detailed-summary", "--lint", "--list-rules", "--list-target-rules", "--lt", "--list-changes", "--lc",
+    "--list-input-changes", "--li", "--list-params-changes", "--lp", "--list-untracked", "--lu", "--list-conda-envs",
+    "--print-compilation", "--report", "--unlock", "--touch", "--cleanup-metadata", "--cm", "--cleanup-shadow",
+    "--conda-cleanup-envs", "--conda-create-envs-only", "--container-cleanup-images", "--containerize", "--archive",
+    "--delete-all-output", "--delete-temp-output", "--generate-unit-tests",
+)  # fmt: skip
+"""Arguments with which Snakemake submits no job, so that none may be cancelled for its successor."""
+_SHORT_LOOKS = re.compile(r"-[A-Za-z]*[nhvSDlt][A-Za-z]*")
 SNAKEMAKE = (sys.executable, "-m", "snakemake")
 
 
@@ -34,10 +47,13 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
         Snakemake's exit status.
     """
     study = compose(read_yaml(config)).study
-    submits = read_yaml(find_profile(profile)).get("executor") == "slurm"
+    settings = read_profile(profile)
+    submits = settings.get("executor") == "slurm"
     # Where jobs are submitted, a number of cores would cap the threads of each.
     common = ["--configfile", config, "--workflow-profile", profile, *(["--cores", cores] if cores else [])]
-    dry = bool(DRY & set(extra))
+    dry = any(map(_looks, extra))
+    prefix = name_prefix(study) if submits and not settings.get("slurm-jobname-prefix") else None
+    named = ["--slurm-jobname-prefix", prefix] if prefix else []
     with _checkout() as lock:
         if not dry:
             # Snakemake says it in several ways, some of them tracebacks.
@@ -48,14 +64,53 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
         orphans = find_orphans() if submits and not dry else []
         if (locked or orphans) and (other := _living_snakemake()) is not None:
             raise SpecError(f"Snakemake (process {other}) is at work in this folder; wait for it, or end it")
+        if locked or orphans:
+            check_alone(queued_jobs)
         if locked:
             print("genaccel: a killed run left its lock; unlocking", flush=True)
             _snakemake([*common, "--unlock", "--quiet"], lock)
-        settle(orphans)
-        status = _snakemake([*common, "--rerun-incomplete", *extra], lock)
+        settle(of_study(orphans, study))
+        status = _snakemake([*common, *named, "--rerun-incomplete", *extra], lock)
         if status or extra:
             return status
         return _renew_report(study, common, lock)
+
+
+def _looks(word: str) -> bool:
+    """Whether an argument, perhaps shortened (``--dry``) or among others (``-np``), makes Snakemake submit nothing."""
+    if not word.startswith("--"):
+        return bool(_SHORT_LOOKS.fullmatch(word))
+    option = word.partition("=")[0]
+    return option != "--" and any(look.startswith(option) for look in LOOKS)
+
+
+MAPS = {
+    "groups": (str, "a group"),
+    "group-components": (int | str, "a number"),
+    "set-threads": (int | str, "a number"),
+    "set-resources": (dict, "a map such as {runtime: 60}"),
+}
+"""Keys of a profile that hold a map, and of what: others Snakemake meets with its usage or a traceback."""
+
+
+def read_profile(profile: str) -> dict[str, Any]:
+    """A profile's settings.
+
+    Raises:
+        SpecError: there is none, or a map in it is none.
+    """
+    path = find_profile(profile)
+    settings = read_yaml(path)
+    for key, (kind, needed) in MAPS.items():
+        named = settings.get(key)
+        if named is None:
+            continue
+        if not isinstance(named, dict) or not named:
+            raise SpecError(f"{path}: {key}: {named!r} is empty or no map; write lines `name: value`, or take it out")
+        for name, value in named.items():
+            if isinstance(value, bool) or not isinstance(value, kind) or value in ("", {}):
+                raise SpecError(f"{path}: {key}.{name}: {value!r} where {needed} belongs")
+    return settings
 
 
 def find_profile(profile: str) -> Path:
@@ -147,13 +202,17 @@ def _checkout() -> Iterator[int]:
     with open(".snakemake/genaccel.lock", "a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.seek(0)
             raise SpecError(
                 f"another run (process {file.read().strip() or 'unknown'}) is at work in this folder; "
                 "wait for it (told to end, it lets its running jobs finish first), or clone the project a second time"
             ) from None
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            print("genaccel: this file system keeps no locks: see to it that one run at a time works here", flush=True)
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")
+        file.write(f"{os.getpid()} on {os.uname().nodename}\n")
         file.flush()
         yield file.fileno()

@@ -87,7 +87,7 @@ def nearest(name: str, names: typing.Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
-    return "valid: " + ", ".join(f"`{n}`" for n in names)
+    return "valid: " + (", ".join(f"`{n}`" for n in names) or "none, since nothing is named there yet")
 
 
 def _not_plain(value: Any) -> Any:
@@ -132,7 +132,10 @@ def _explain(error: ValidationError, cls: type[Spec], where: str) -> Iterator[st
         yield f"{key}: {_message(fault, _owner(cls, path))}" if key else _message(fault, cls)
 
 
+WORD = r"^[^\s'\"]+$"
+"""What a command line holds as one word."""
 _PATTERNS = {
+    WORD: "one word without blanks and quotes, or null where there is to be none",
     r"^[A-Za-z0-9_-]+$": "letters, digits, `_` and `-`",
     r"^[0-9a-f]{64}$": "the 64 digits that `sha256sum` prints, in lower case",
 }

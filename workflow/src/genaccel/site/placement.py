@@ -41,8 +41,9 @@ def place(need: Need, site: Site, profile: str) -> dict[str, Any]:
     Memory and time grow with each attempt, up to what the partition grants.
 
     Raises:
-        SpecError: the device has no row, or its partition cannot hold the job.
+        SpecError: the device has no row, its partition cannot hold the job, or a need is no number.
     """
+    _check_numbers(need)
     where = _row(need, site, profile)
     limits = where.limits
     for key, asked, unit in (
@@ -51,7 +52,7 @@ def place(need: Need, site: Site, profile: str) -> dict[str, Any]:
         ("runtime", need.runtime, "minutes"),
     ):
         most = getattr(limits, key)
-        if most is not None and asked is not None and asked > most:
+        if most is not None and isinstance(asked, int | float) and asked > most:
             raise SpecError(
                 f"{need.rule} asks for {asked} {unit}, and partition {where.partition} grants {most} "
                 f"({SITE_FILE}: limits.{key}); name another partition there, or lower it for this rule under "
@@ -65,9 +66,28 @@ def place(need: Need, site: Site, profile: str) -> dict[str, Any]:
         "mem_mb": _grown(need.mem_mb, need.attempt, limits.mem_mb),
         "runtime": _grown(need.runtime, need.attempt, limits.runtime),
         "_cores": min(need.threads, limits.threads or need.threads),
-        **({"tmpdir": os.path.expandvars(site.scratch)} if site.scratch else {}),
+        **({"tmpdir": _scratch(site.scratch)} if site.scratch else {}),
         **_devices(need, where),
     }
+
+
+def _check_numbers(need: Need) -> None:
+    for key, asked, least in (
+        ("gpu", need.devices, 0),
+        ("nodes", need.nodes, 1),
+        ("mem_mb", need.mem_mb, 1),
+        ("runtime", need.runtime, 1),
+        ("threads", need.threads, 1),
+    ):
+        # What Snakemake gives before there are the inputs that a size hangs on.
+        if asked is None or str(asked) == "<TBD>":
+            continue
+        kinds = int | float if key in ("mem_mb", "runtime") else int
+        if isinstance(asked, bool) or not isinstance(asked, kinds) or asked < least:
+            where = "set-threads" if key == "threads" else "set-resources"
+            raise SpecError(
+                f"{need.rule} has {key} {asked!r}; give it a whole number from {least} under {where} in the profile"
+            )
 
 
 def _row(need: Need, site: Site, profile: str) -> Place:
@@ -119,6 +139,18 @@ def _nodes(need: Need, where: Place) -> dict[str, Any]:
         return {"nodes": nodes, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0}
     # A number of devices alone may come from several nodes; one is always on one.
     return {"nodes": 1 if need.devices > 1 else need.nodes, "mpi": None, "tasks": None, "tasks_per_gpu": None}
+
+
+def _scratch(text: str) -> str:
+    """Where temporary files go on this machine: Snakemake asks once more in each job."""
+    path = os.path.expanduser(os.path.expandvars(text))
+    # Some are there in SLURM's jobs alone, such as $SLURM_JOB_ID or a site's own $TMPDIR.
+    if "$" in path and "SLURM_JOB_ID" in os.environ:
+        raise SpecError(
+            f"{SITE_FILE}: scratch: {text} names a variable that is not set on {os.uname().nodename}; write the folder "
+            "itself, or null for /tmp"
+        )
+    return path
 
 
 def _grown(asked: int | None, attempt: int, most: int | None) -> int | None:

@@ -81,10 +81,13 @@ def _resource(name: str, asked: Mapping[str, Any], site: Site, profile: str) -> 
 
 
 def _threads(name: str, asked: Mapping[str, Any], site: Site, profile: str) -> Callable[..., Any]:
+    # Memory and time may hang on the size of inputs, which Snakemake waits for with all but the threads.
+    row = {name: asked[name] for name in ("gpu", "gpu_model", "nodes") if name in asked}
+
     def threads(wildcards, input, attempt, rulename, async_run):
         given = {"input": input, "attempt": attempt, "rulename": rulename, "async_run": async_run}
         threads = asked["_cores"].evaluate(wildcards, **given).value
-        return place(_need(asked, wildcards, {**given, "threads": threads}), site, profile)[name]
+        return place(_need(row, wildcards, {**given, "threads": threads}), site, profile)[name]
 
     return threads
 

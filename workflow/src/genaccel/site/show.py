@@ -17,7 +17,7 @@ from typing import Any
 from genaccel.config.compose import compose
 from genaccel.config.reading import read_yaml
 from genaccel.dry_run import describe_needed
-from genaccel.run import find_profile
+from genaccel.run import read_profile
 from genaccel.site import stand_in
 from genaccel.spec import SpecError
 
@@ -46,9 +46,11 @@ def print_jobs(config: str, profile: str) -> None:
 def sbatch_lines(config: str, profile: str) -> list[tuple[str, str]]:
     """Rules and ``sbatch`` line of every kind of job; jobs that differ in names and logs alone are of one kind."""
     compose(read_yaml(config))
-    if read_yaml(find_profile(profile)).get("executor") != "slurm":
+    if read_profile(profile).get("executor") != "slurm":
         raise SpecError(f"{profile} submits nothing: its jobs run on this machine; name one with `executor: slurm`")
     root = Path.cwd()
+    # What follows is in another folder.
+    config, profile = os.path.abspath(config), os.path.abspath(profile)
     with tempfile.TemporaryDirectory(prefix="genaccel-jobs-") as folder:
         work = Path(folder, "work")
         _mirror(root, work)

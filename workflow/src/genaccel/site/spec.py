@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from pydantic import field_validator, model_validator
 
 from genaccel.config.reading import read_yaml
-from genaccel.spec import Spec, SpecError, nearest, setting
+from genaccel.spec import WORD, Spec, SpecError, nearest, setting
 
 SITE_FILE = Path("profiles/site.yaml")
 REQUEST = re.compile(r"--gpus=(?:(?P<model>[\w.-]+):)?\{n\}|--gres=(?P<gres>\w+)(?::(?P<type>[\w.-]+))?:\{n\}")
@@ -30,12 +31,25 @@ class Limits(Spec):
 class Place(Spec):
     """A partition and what its jobs must say besides."""
 
-    partition: str = setting("", "name of the partition, or several with commas", example="cpu", min_length=1)
-    account: str | None = setting(None, "account, where it differs from the site's", example="gpu-project")
-    constraint: str | None = setting(None, "feature of the nodes (sbatch -C)", example="sxm")
-    qos: str | None = setting(None, "quality of service", example="long")
+    partition: str = setting(
+        "", "name of the partition, or several with commas", example="cpu", min_length=1, pattern=WORD
+    )
+    account: str | None = setting(None, "account, where it differs from the site's", example="gpu", pattern=WORD)
+    constraint: str | None = setting(None, "feature of the nodes (sbatch -C)", example="sxm", pattern=WORD)
+    qos: str | None = setting(None, "quality of service", example="long", pattern=WORD)
     extra: str | None = setting(None, "further options of sbatch", example="--exclusive")
     limits: Limits = setting(Limits(), "what the partition grants one job", example=None)
+
+    @field_validator("extra")
+    @classmethod
+    def _options(cls, extra: str | None) -> str | None:
+        try:
+            words = shlex.split(extra or "")
+        except ValueError as error:
+            raise ValueError(f"{extra!r} is no part of a command line ({error})") from None
+        if extra and ("\n" in extra or not words or not words[0].startswith("-")):
+            raise ValueError(f"{extra!r} holds no options of sbatch; write them on one line, e.g. --exclusive, or null")
+        return extra
 
 
 class DevicePlace(Place):
@@ -66,7 +80,9 @@ class DevicePlace(Place):
 class Site(Spec):
     """One cluster."""
 
-    account: str | None = setting(None, "account that jobs are charged to; null leaves it to SLURM", example="me")
+    account: str | None = setting(
+        None, "account that jobs are charged to; null leaves it to SLURM", example="me", pattern=WORD
+    )
     scratch: str | None = setting(
         None, "folder for temporary files, e.g. /scratch/$USER; null: /tmp", example="/scratch"
     )
@@ -107,4 +123,5 @@ def read_site(path: Path = SITE_FILE) -> Site:
     try:
         return Site.build(read_yaml(path))
     except SpecError as error:
-        raise SpecError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+        lines = (line if str(path) in line else f"{path}: {line}" for line in str(error).splitlines())
+        raise SpecError("\n".join(lines)) from None
