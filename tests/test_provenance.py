@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
 from genaccel.device import open_device
-from genaccel.provenance import provenance
+from genaccel.provenance import CODE, provenance
 from genaccel.variant import STRICT
 
 
@@ -38,3 +39,24 @@ def test_without_git_nothing_is_claimed_of_the_checkout(monkeypatch):
     record = provenance(device, "", precision={})
     assert record["commit"] is None
     assert record["dirty"] is None
+
+
+@pytest.mark.parametrize(
+    ("edited", "counts"),
+    [("workflow/code.py", True), ("Snakefile", True), ("profiles/site.yaml", False), ("config/mine.yaml", False)],
+)
+def test_a_checkout_is_changed_by_its_code_not_by_settings(tmp_path, edited, counts):
+    def git(*command: str) -> str:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        return subprocess.run(
+            ["git", *who, *command], cwd=tmp_path / "workflow", check=True, capture_output=True, text=True
+        ).stdout
+
+    for name in ("workflow/code.py", "Snakefile", "profiles/site.yaml", "config/mine.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a")
+    git("init", "-q", "..")
+    git("add", "..")
+    git("commit", "-qm", "all")
+    (tmp_path / edited).write_text("b")
+    assert bool(git("status", "--porcelain", "--untracked-files=no", *CODE)) is counts

@@ -146,7 +146,9 @@ def _kill_strays(root: Path) -> None:
     mark = f"SLURM_CONF={root}/etc/slurm.conf".encode()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
-            if mark in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
+            words = Path("/proc", entry, "environ").read_bytes().split(b"\0")
+            # A shell in which somebody looks at the cluster has the first, and is in no job of it.
+            if mark in words and any(word.startswith(b"SLURM_JOB_ID=") for word in words):
                 os.kill(int(entry), signal.SIGKILL)
 
 

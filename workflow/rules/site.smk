@@ -1,5 +1,6 @@
 from genaccel.clocks import check_dates
 from genaccel.site.at_work import announce
+from genaccel.site.records import record_at_submission
 from genaccel.site.rules import check_names, check_requests, place_rules
 from genaccel.site.spec import read_site
 
@@ -19,6 +20,8 @@ with config_errors():
 
 onstart:
     announce()
+    if not workflow.local_exec:
+        record_at_submission(workflow.persistence)
     # What a profile groups is not known before.
     with config_errors():
         check_names(workflow.rules, {"groups": workflow.group_settings.overwrite_groups})

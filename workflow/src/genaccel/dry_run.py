@@ -42,7 +42,8 @@ def _needed(config: str, describe: Callable[[Any, Any], Answer], cores: int) -> 
             config_settings=ConfigSettings(configfiles=[Path(config)]),
             snakefile=Path("Snakefile"),
         )
-        workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
+        # Without this, what a killed run left incomplete would be an error instead of a job.
+        workflow.dag(DAGSettings(force_incomplete=True)).execute_workflow(executor="dryrun")
         # The one private attribute that tells which jobs a dry run found.
         dag = workflow._workflow.dag
         needed = {job for job in dag.needrun_jobs(exclude_finished=False) if not job.rule.norun}

@@ -21,6 +21,10 @@ PACKAGES = ("torch", "numpy", "monai", "nibabel", "scipy", "snakemake", "triton"
 SLURM = ("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "SLURM_JOB_NODELIST", "SLURM_CLUSTER_NAME")
 
 
+CODE = ("--", ":(top)", ":(top,exclude)profiles", ":(top,exclude)config")
+"""What a commit must hold for a result to be its: settings stand in the run itself, and profiles change none."""
+
+
 def provenance(device: Device, code: str, *, precision: dict[str, Any], **parallelism: Any) -> dict[str, Any]:
     """All that tells two measurements of one workload apart.
 
@@ -40,7 +44,7 @@ def provenance(device: Device, code: str, *, precision: dict[str, Any], **parall
     return {
         "code": code,
         "commit": commit,
-        "dirty": None if commit is None else bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "dirty": None if commit is None else bool(_git("status", "--porcelain", "--untracked-files=no", *CODE)),
         "python": platform.python_version(),
         "packages": versions,
         "environment_sha256": _environment_sha256(),

@@ -17,6 +17,7 @@ from typing import Any
 from genaccel.atomic import NO_LOCKS
 from genaccel.config.compose import compose
 from genaccel.config.reading import read_yaml
+from genaccel.site.accounting import keeps_accounts
 from genaccel.site.at_work import check_alone
 from genaccel.site.orphans import find_orphans, name_prefix, of_study, queued_jobs, settle
 from genaccel.spec import SpecError
@@ -54,6 +55,9 @@ def run_study(config: str, profile: str, cores: str, extra: Sequence[str] = ()) 
     dry = any(map(_looks, extra))
     prefix = name_prefix(study) if submits and not settings.get("slurm-jobname-prefix") else None
     named = ["--slurm-jobname-prefix", prefix] if prefix else []
+    if submits and "slurm-status-command" not in settings and not dry and not keeps_accounts():
+        print("genaccel: this SLURM keeps no accounts; asking squeue how jobs ended", flush=True)
+        named += ["--slurm-status-command", "squeue"]
     with _checkout() as lock:
         if not dry:
             # Snakemake says it in several ways, some of them tracebacks.
