@@ -216,7 +216,7 @@ def test_after_sigterm_running_jobs_end_and_none_runs_again(terminated):
     refused, stopped, last = terminated.codes
     assert (refused, last) == (1, 0)
     assert stopped != 0
-    assert f"another run (process {terminated.pid}) is at work in this folder" in terminated.study.output
+    assert f"another run (process {terminated.pid} on {os.uname().nodename}) is at work" in terminated.study.output
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_a_second_run_in_one_folder_is_refused_and_harms_nothing(untrained, fini
         time.sleep(0.02)
     code, output = run(untrained, WEIGHTS)
     assert code == 1
-    assert f"another run (process {first.pid}) is at work in this folder" in output
+    assert f"another run (process {first.pid} on {os.uname().nodename}) is at work" in output
     bare = snakemake(untrained, "--configfile", TINY, "--", WEIGHTS, check=False)
     assert bare.returncode != 0
     assert "LockException" in bare.stdout + bare.stderr
