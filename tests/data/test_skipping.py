@@ -161,17 +161,24 @@ def test_what_is_no_fault_of_a_subject_stops_with_the_error_itself(study, monkey
     assert error.__notes__ == ["data: this happened while subject a was prepared"]
 
 
-def test_an_unexpected_error_keeps_its_traceback_and_fails_the_command(study):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("OSError(5, 'Input/output error')", "Traceback (most recent call last)"),
+        ("OSError(28, 'No space left on device')", "data: [Errno 28] No space left on device; make room there"),
+    ],
+)
+def test_an_error_that_is_not_the_subjects_fails_the_command(study, error, said):
     study.write("t1", study.image)
     (study.folder / "out").mkdir()
     code = (
         "import sys; from genaccel.command import stage_errors; from genaccel.data import prepare, __main__ as stage\n"
-        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        f"def full(*_): raise {error}\n"
         "prepare.save_file = full\n"
         "with stage_errors('data'): stage.main(sys.argv[1:])"
     )
     done = subprocess.run([sys.executable, "-c", code, *study.arguments("skip")], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "OSError: [Errno 28] No space left on device" in done.stderr
+    assert said in done.stderr
     assert "data: this happened while subject a was prepared" in done.stderr
     assert not (study.folder / "out" / "manifest.json").exists()

@@ -33,7 +33,10 @@ def stage_errors(stage: str) -> Iterator[None]:
         known = remedy or isinstance(error, ValueError | FileNotFoundError | PermissionError)
         if os.environ.get("GENACCEL_TRACEBACK") or not known:
             raise
-        print(f"{stage}: {str(error) or repr(error)}{remedy}", file=sys.stderr, flush=True)
+        print(
+            f"{stage}: {str(error) or repr(error)}{remedy}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr
+        )
+        sys.stderr.flush()
         sys.exit(1)
 
 
