@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,23 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def copy_project(root) -> Callable[[Path], Path]:
+    """Copies the files that a clone has and a run needs: ``copy_project(target)`` makes the folder and gives it."""
+
+    def copy(target: Path) -> Path:
+        (target / "tests").mkdir(parents=True)
+        for name in ("Snakefile", "workflow", "config", "profiles", "envs", "tests/config"):
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+            else:
+                shutil.copy2(source, target / name)
+        return target
+
+    return copy
 
 
 @pytest.fixture(scope="session")

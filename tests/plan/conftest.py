@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,16 +81,9 @@ def training(paper) -> Callable[..., Demand]:
 
 
 @pytest.fixture(scope="module")
-def project(root, tmp_path_factory) -> Path:
+def project(copy_project, tmp_path_factory) -> Path:
     """A copy of the project with the paper's sample tables, of ten subjects with empty files."""
-    folder = tmp_path_factory.mktemp("plan") / "project"
-    folder.mkdir()
-    for name in ("Snakefile", "workflow", "config", "profiles", "envs", "tests/config"):
-        source = root / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        else:
-            shutil.copy2(source, folder / name)
+    folder = copy_project(tmp_path_factory.mktemp("plan") / "project")
     for table in ("whole_head", "brats"):
         rows = ["\t".join(["subject", *COLUMNS])]
         for subject in (f"s{i}" for i in range(10)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import re
 import shutil
@@ -11,12 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
 import yaml
+from snakemake.cli import main
 
 T = TypeVar("T")
 PATIENCE = 900  # seconds: a run that hangs should fail some day, and one on a busy machine should not
@@ -73,27 +76,52 @@ def _jobs(env: dict[str, str]) -> list[SimpleNamespace]:
 
 
 @pytest.fixture(scope="session")
-def site_project(root):
+def site_project(copy_project):
     """Writes a copy of the project for the cluster: ``site_project(folder, profile, **changes)``.
 
     Changes are of the profile's keys; None takes one out.
     """
 
     def write(folder: Path, profile: str, **changes) -> Path:
-        folder.mkdir(parents=True)
-        (folder / "tests").mkdir()
-        for name in ("Snakefile", "workflow", "config", "profiles", "envs", "tests/config"):
-            source = root / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-            else:
-                shutil.copy2(source, folder / name)
+        copy_project(folder)
         path = folder / "profiles" / profile / "config.yaml"
         settings = yaml.safe_load(path.read_text()) | HASTE | changes
         path.write_text(yaml.safe_dump({key: value for key, value in settings.items() if value is not None}))
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def linked_project(root):
+    """Makes a folder the project, of links but for the profiles, which a test may edit: ``linked_project(folder)``."""
+
+    def link(folder: Path) -> Path:
+        for name in ("workflow", "config", "envs", "tests"):
+            (folder / name).symlink_to(root / name)
+        shutil.copytree(root / "profiles", folder / "profiles")
+        shutil.copy(root / "Snakefile", folder)
+        return folder
+
+    return link
+
+
+@pytest.fixture(scope="session")
+def dry_run():
+    """What Snakemake says of a dry run: ``dry_run(folder, profile, config)``.
+
+    In this process: a new one takes ten times as long to start.
+    """
+
+    def plan(folder: Path, profile: str, config: str) -> str:
+        said = io.StringIO()
+        arguments = ["-n", "--quiet", "rules", "--configfile", config, "--workflow-profile", f"profiles/{profile}"]
+        with chdir(folder), redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert not ended.value.code, said.getvalue()[-6000:]
+        return said.getvalue()
+
+    return plan
 
 
 @pytest.fixture(scope="session")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 import yaml
-from snakemake.cli import main
 
 # `default` is planned with every config in tests/workflow.
 PROFILES = ("local-gpu", "slurm", "slurm-gaudi")
@@ -30,8 +27,8 @@ IMAGES = ("mask", "t1", "t1ce", "t2", "flair")
 
 
 @pytest.fixture(scope="module")
-def planned(root, tmp_path_factory) -> Callable[[str, str], str]:
-    """Plans a config under a profile, in this process: a new one takes ten times as long to start."""
+def planned(root, dry_run, tmp_path_factory) -> Callable[[str, str], str]:
+    """Plans a config under a profile: ``planned(profile, config)``."""
     folder = tmp_path_factory.mktemp("planned")
     for name in ("workflow", "envs", "tests", "profiles", "Snakefile"):
         (folder / name).symlink_to(root / name)
@@ -43,24 +40,12 @@ def planned(root, tmp_path_factory) -> Callable[[str, str], str]:
         rows = [["subject", *IMAGES], *([f"s{subject}", *images] for subject, images in enumerate(names))]
         (folder / f"config/{table}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
 
-    def plan(profile: str, config: str) -> str:
-        said = io.StringIO()
-        arguments = ["-n", "--quiet", "rules", "--configfile", config, "--workflow-profile", f"profiles/{profile}"]
-        with chdir(folder), redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
-            main(arguments)
-        assert not ended.value.code, said.getvalue()[-6000:]
-        return said.getvalue()
-
-    return plan
+    return lambda profile, config: dry_run(folder, profile, config)
 
 
 @pytest.fixture
-def project(root, tmp_path) -> Path:
-    for name in ("workflow", "config", "envs", "tests"):
-        (tmp_path / name).symlink_to(root / name)
-    shutil.copytree(root / "profiles", tmp_path / "profiles")
-    shutil.copy(root / "Snakefile", tmp_path)
-    return tmp_path
+def project(linked_project, tmp_path) -> Path:
+    return linked_project(tmp_path)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import chdir
 from pathlib import Path
 
@@ -25,18 +24,9 @@ PLACES = {
 }
 
 
-def copied(root: Path, folder: Path) -> Path:
-    """A copy in which profiles can be edited."""
-    for name in ("workflow", "config", "envs", "tests"):
-        (folder / name).symlink_to(root / name)
-    shutil.copytree(root / "profiles", folder / "profiles")
-    shutil.copy(root / "Snakefile", folder)
-    return folder
-
-
 @pytest.fixture
-def project(root, tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(copied(root, tmp_path))
+def project(linked_project, tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(linked_project(tmp_path))
     return tmp_path
 
 
@@ -68,9 +58,9 @@ def test_an_account_a_constraint_further_options_and_memory_by_size_reach_sbatch
 
 
 @pytest.fixture(scope="module")
-def lines(root, tmp_path_factory) -> list[tuple[str, str]]:
+def lines(linked_project, tmp_path_factory) -> list[tuple[str, str]]:
     """Every line of a study that measures on six devices and trains on more Gaudis than a node has."""
-    folder = copied(root, tmp_path_factory.mktemp("many"))
+    folder = linked_project(tmp_path_factory.mktemp("many"))
     with chdir(folder):
         site = yaml.safe_load(Path("profiles/site.yaml").read_text())
         site["profiles"]["slurm"] = "gaudi3"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
 import signal
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
-from snakemake.cli import main
 
 from genaccel.measurement import read_run
 
@@ -106,20 +104,21 @@ def moved(study, tmp_path_factory) -> Path:
     return Path(shutil.copytree(study.folder, folder, symlinks=True, copy_function=shutil.copy2))
 
 
-def planned(folder: Path, profile: str, config: str = TINY) -> set[str]:
-    """Rules that would run there under a profile. In this process: a new one takes ten times as long to start."""
-    said = io.StringIO()
-    arguments = ["-n", "--quiet", "rules", "--configfile", config, "--workflow-profile", f"profiles/{profile}"]
-    with chdir(folder), redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert not ended.value.code, said.getvalue()[-6000:]
-    counts = set(re.findall(r"^(\w+) +\d+$", said.getvalue(), re.MULTILINE))
-    assert bool(counts) != ("Nothing to be done" in said.getvalue())
-    return counts - {"all", "total"}
+@pytest.fixture
+def planned(dry_run) -> Callable[..., set[str]]:
+    """Rules that would run in a folder under a profile: ``planned(folder, profile, config=TINY)``."""
+
+    def rules(folder: Path, profile: str, config: str = TINY) -> set[str]:
+        said = dry_run(folder, profile, config)
+        counts = set(re.findall(r"^(\w+) +\d+$", said, re.MULTILINE))
+        assert bool(counts) != ("Nothing to be done" in said)
+        return counts - {"all", "total"}
+
+    return rules
 
 
 @pytest.mark.parametrize("profile", ["slurm", "default"])
-def test_nothing_that_is_finished_runs_again(study, profile):
+def test_nothing_that_is_finished_runs_again(study, planned, profile):
     assert planned(study.folder, profile) == set()
 
 
@@ -128,7 +127,7 @@ def test_nothing_that_is_finished_runs_again(study, profile):
     ("block", "changes", "rules"),
     [("figures", {}, set()), ("figures", {"dpi": 61}, FIGURES), ("sample", {"steps": [4]}, AFTER_TRAINING)],
 )
-def test_what_ran_on_slurm_reruns_after_an_edit_as_what_ran_locally(moved, profile, block, changes, rules):
+def test_what_ran_on_slurm_reruns_after_an_edit_as_what_ran_locally(moved, planned, profile, block, changes, rules):
     changed = moved / "tests/config/changed.yaml"
     shutil.copy(moved / TINY, changed)
     edit(changed, (block,), **changes)
@@ -136,7 +135,7 @@ def test_what_ran_on_slurm_reruns_after_an_edit_as_what_ran_locally(moved, profi
     assert planned(moved, profile, "tests/config/changed.yaml") == rules
 
 
-def test_without_checkpoints_and_with_another_profile_nothing_reruns(moved):
+def test_without_checkpoints_and_with_another_profile_nothing_reruns(moved, planned):
     shutil.rmtree(moved / "results/tiny/train/tiny/checkpoints")
     asked = {"gpu": 2, "runtime": 77, "mem_mb": 1234, "slurm_partition": "elsewhere", "slurm_account": "other"}
     profile = moved / "profiles/slurm/config.yaml"

@@ -17,19 +17,6 @@ TINY = "tests/config/tiny.yaml"
 PATIENCE = 1800  # seconds: a run that hangs should fail some day, and one on a busy machine should not
 
 
-def _copy_project(root: Path, target: Path) -> Path:
-    """The files that a clone has and a run needs."""
-    target.mkdir(parents=True)
-    (target / "tests").mkdir()
-    for name in ("Snakefile", "workflow", "config", "profiles", "envs", "tests/config"):
-        source = root / name
-        if source.is_dir():
-            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        else:
-            shutil.copy2(source, target / name)
-    return target
-
-
 def _snakemake(folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Runs Snakemake as a user does, in a folder."""
     environment = {**os.environ, "PYTHONPATH": ""}
@@ -41,7 +28,7 @@ def _snakemake(folder: Path, *arguments: str, check: bool = True) -> subprocess.
 
 
 @pytest.fixture(scope="session")
-def finished(root, tmp_path_factory) -> Path:
+def finished(copy_project, tmp_path_factory) -> Path:
     """The tiny study, run once; by the first of several pytest workers, of which each has a copy of its own."""
     parallel = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp()
@@ -51,7 +38,7 @@ def finished(root, tmp_path_factory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             shutil.rmtree(made.with_name("running"), ignore_errors=True)
-            folder = _copy_project(root, made.with_name("running") / made.name)
+            folder = copy_project(made.with_name("running") / made.name)
             _snakemake(folder, "--configfile", TINY)
             folder.rename(made)
     if not parallel:
@@ -66,15 +53,15 @@ def snakemake():
 
 
 @pytest.fixture(scope="module")
-def module_project(root, tmp_path_factory) -> Callable[[str], Path]:
+def module_project(copy_project, tmp_path_factory) -> Callable[[str], Path]:
     """Makes fresh copies of the project for a module's tests, by name."""
-    return lambda name: _copy_project(root, tmp_path_factory.mktemp(name) / "project")
+    return lambda name: copy_project(tmp_path_factory.mktemp(name) / "project")
 
 
 @pytest.fixture
-def project(root, tmp_path) -> Path:
+def project(copy_project, tmp_path) -> Path:
     """A fresh copy of the project, in which nothing has run."""
-    return _copy_project(root, tmp_path / "project")
+    return copy_project(tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
